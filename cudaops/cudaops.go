@@ -1,0 +1,121 @@
+// Package cudaops holds the resident attention ops.
+//
+// A [Device] owns the arrays of one backend (the host's cores, or a GPU). Every op is a method of Device: it
+// validates its arguments, allocates its output, queues the work and returns a new [Buffer]. An op that refuses
+// or fails allocates nothing that stays, publishes nothing and leaves its inputs untouched. The backend below it
+// ([Backend]) sees validated arguments only.
+//
+// All arrays are f32. Everything that an op reads or writes is a [View]: H heads of S rows of D elements, with
+// the D elements of a row contiguous and free strides between rows and between heads. So one description covers
+// heads-major [H, S, d] (HeadStride S*d, RowStride d), rows-major [S, H*d] read by head (HeadStride d, RowStride
+// H*d), a plain matrix (H 1), a batch of score matrices [H, S, T] (D is T) and the KV cache [KV, capacity, d], of
+// which a handle sees its own S rows (HeadStride capacity*d).
+package cudaops
+
+import "github.com/attnb/attnb/cudaops/plan"
+
+// Memory is a backend's own block of f32 elements. Only the backend that made it looks inside.
+type Memory interface {
+	// Len is the number of f32 elements.
+	Len() int
+}
+
+// View addresses a block [H, S, D] in a memory: element (h, s, i) lies at Offset + h*HeadStride + s*RowStride + i.
+type View struct {
+	Mem                                    Memory
+	H, S, D, Offset, HeadStride, RowStride int
+}
+
+// Convention says which elements of a head RoPE turns together.
+type Convention uint8
+
+// The two pairings in use. r is the number of rotary dims.
+const (
+	HalfSplit   Convention = iota // pairs (i, i+r/2): NeoX, Hugging Face
+	Interleaved                   // pairs (2i, 2i+1): GPT-J, Meta
+)
+
+// Angle is the precision in which RoPE computes position * frequency.
+type Angle uint8
+
+// Float64 angles are the default. Float32 angles exist for parity with frameworks that compute them so.
+const (
+	AngleFloat64 Angle = iota
+	AngleFloat32
+)
+
+// RoPE are the parameters of a rotation. Row s of every head is turned to position Offset+s, or to Positions[s]
+// where Positions is set. Pair i turns by position * InvFreq[i], InvFreq[i] = Base^(-2i/Rotary) unless given.
+// Elements from Rotary on are copied.
+type RoPE struct {
+	Rotary     int
+	Base       float64
+	Convention Convention
+	Offset     int
+	Positions  []int     // nil: Offset, Offset+1, ...; else one a row
+	InvFreq    []float64 // nil: from Base; else Rotary/2 values
+	Angle      Angle
+	Magnitude  float64 // multiplies cosine and sine; 0 means 1 (YaRN's attention factor)
+}
+
+// MaxPosition bounds |position|: beyond it an f64 angle no longer keeps f32 accuracy after reduction.
+const MaxPosition = 1 << 27
+
+// Mask says which columns (keys) a row (query) sees. The zero value hides nothing.
+type Mask struct {
+	Causal bool // row r sees columns j <= r+Diagonal
+	// Diagonal is the last column that row 0 sees. T-S aligns the last query with the last key
+	// (bottom-right), 0 the first with the first (top-left). Only read when Causal.
+	Diagonal int
+}
+
+// Info describes the device behind a backend.
+type Info struct {
+	Backend     string // "host" or "cuda"
+	Device      string // processor or GPU name
+	MemoryTotal int64  // bytes; 0 where unknown
+}
+
+// Backend is what a device must do. [Device] calls it with validated arguments from one goroutine at a time, on
+// views that lie inside their memories and on outputs that overlap no input. Work may be queued: an error of queued work is
+// returned by the next Download or Sync, naming the op. A backend publishes no partial result as success.
+type Backend interface {
+	Info() Info
+
+	// Alloc returns n uninitialised elements, n > 0. ErrOutOfMemory where they do not fit.
+	Alloc(n int) (Memory, error)
+	// Free gives m back once the work queued so far is done with it.
+	Free(m Memory)
+	// InUse is the number of bytes allocated and not freed.
+	InUse() int64
+
+	// Upload copies src to dst[offset:]. src may be reused when it returns.
+	Upload(dst Memory, offset int, src []float32) error
+	// Download waits for the queued work and copies src[offset:offset+len(dst)] to dst.
+	Download(dst []float32, src Memory, offset int) error
+	// Sync waits for the queued work.
+	Sync() error
+	Close() error
+
+	// Copy runs the copies of a plan, which do not overlap in dst.
+	Copy(dst, src Memory, copies []plan.PitchedCopy) error
+	// Gather copies each src view to the dst view of the same index and dimensions, in one launch.
+	Gather(dst, src []View) error
+	// RoPE writes the rotated src to dst.
+	RoPE(dst, src View, r RoPE) error
+	// Softmax writes the softmax of each row of src over the columns that m shows; hidden columns become exactly
+	// 0 and so does a row that sees nothing, even where src is NaN.
+	Softmax(dst, src View, m Mask) error
+	// Add writes a + b.
+	Add(dst, a, b View) error
+	// Scores writes scale * q.k: q [H, S, d], k [KV, T, d], dst [H, S, T]; query head h uses KV head h/(H/KV).
+	Scores(dst, q, k View, scale float32) error
+	// Prefill writes softmax(scale * q k^T, m) v: q [H, S, d], k and v [KV, T, d], dst [H, S, d], with no S x T
+	// matrix in memory. lse, if Mem is not nil, is [1, H, S] and receives the natural log of each row's sum of
+	// exp(scale * q.k), -Inf for a row that sees nothing. A hidden key or value never reaches the result.
+	Prefill(dst, lse, q, k, v View, scale float32, m Mask) error
+	// Decode is Prefill for one unmasked query row: q and dst [H, 1, d], k and v [KV, T, d].
+	Decode(dst, q, k, v View, scale float32) error
+	// Linear writes x w^T + b: x [1, S, in], w [1, out, in], dst [1, S, out]; b [1, 1, out], or Mem nil.
+	Linear(dst, x, w, b View) error
+}
