@@ -69,6 +69,22 @@ type Mask struct {
 	Diagonal int
 }
 
+// Visible is the number of columns, of cols, that a row sees: columns 0 up to it.
+func (m Mask) Visible(row, cols int) int {
+	if !m.Causal {
+		return cols
+	}
+	return min(max(row+m.Diagonal+1, 0), cols)
+}
+
+// Empty is the number of rows, of rows, that see nothing.
+func (m Mask) Empty(rows int) int {
+	if !m.Causal {
+		return 0
+	}
+	return min(max(-m.Diagonal, 0), rows)
+}
+
 // Info describes the device behind a backend.
 type Info struct {
 	Backend     string // "host" or "cuda"
@@ -77,8 +93,11 @@ type Info struct {
 }
 
 // Backend is what a device must do. [Device] calls it with validated arguments from one goroutine at a time, on
-// views that lie inside their memories and on outputs that overlap no input. Work may be queued: an error of queued work is
-// returned by the next Download or Sync, naming the op. A backend publishes no partial result as success.
+// views that lie inside their memories and on outputs that overlap no input. No dimension is 0; each, and H*S, fits in 32
+// unsigned bits, which strides, offsets and products with D need not. Work may be queued: an error of queued work is
+// returned by the next Download or Sync, naming the op. A backend publishes no partial result as success. Its errors wrap
+// [ErrOutOfMemory], [ErrUnsupported] or [ErrInterrupted] where those apply; any other error is taken for a fault of
+// the device. A backend may implement [Interrupter].
 type Backend interface {
 	Info() Info
 
@@ -118,4 +137,11 @@ type Backend interface {
 	Decode(dst, q, k, v View, scale float32) error
 	// Linear writes x w^T + b: x [1, S, in], w [1, out, in], dst [1, S, out]; b [1, 1, out], or Mem nil.
 	Linear(dst, x, w, b View) error
+}
+
+// Interrupter is a backend whose long ops can be stopped from another goroutine.
+type Interrupter interface {
+	// Interrupt makes the op that runs now fail with ErrInterrupted, as soon as it can. It returns at once, and does
+	// nothing when no op runs.
+	Interrupt()
 }
