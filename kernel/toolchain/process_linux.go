@@ -1,0 +1,41 @@
+package toolchain
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// followParent asks for the signal orphaned when the parent dies, and returns the parent.
+func followParent() int {
+	parent := os.Getppid()
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(orphaned), 0)
+	return parent
+}
+
+// programAttr puts the program into its own group and ties it to our life.
+func programAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// wait waits until pid ends and kills what is left of its group, which would hold stdout open.
+func wait(pid int) (syscall.WaitStatus, error) {
+	ended(pid) // but not reaped, so that the group's number is still its own
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+	return reap(pid)
+}
+
+// ended returns when pid has ended, and leaves it to be waited for.
+func ended(pid int) {
+	const (
+		byPID  = 1          // P_PID
+		noWait = 0x01000000 // WNOWAIT
+	)
+	var info [128]byte // siginfo_t
+	for {
+		_, _, err := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(pid), uintptr(unsafe.Pointer(&info)), syscall.WEXITED|noWait, 0, 0)
+		if err != syscall.EINTR {
+			return
+		}
+	}
+}
