@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/attnb/attnb/cudaops/plan"
 )
 
 // What went wrong, for errors.Is. The typed errors below carry the details. Bad input is an [InputError].
@@ -99,6 +101,15 @@ func (e *DeviceError) Error() string { return e.Op + ": device fault: " + e.Err.
 
 // Unwrap makes the error an ErrDevice, and whatever else the backend said.
 func (e *DeviceError) Unwrap() []error { return []error{ErrDevice, e.Err} }
+
+// reason is what a plan refuses, without the name of the plan: the op's own name stands before it.
+func reason(err error) string {
+	var p *plan.Error
+	if errors.As(err, &p) {
+		return p.Reason
+	}
+	return err.Error()
+}
 
 // backendError gives an error of the backend its type.
 func backendError(op string, err error, asked, inUse int64) error {

@@ -1,0 +1,111 @@
+package cudaops
+
+// Scores are scale * q.k for every query and key: q [H, S, d], k [KV, T, d], H a multiple of KV. The result is
+// [H, S, T]; query head h meets key head h/(H/KV).
+func (d *Device) Scores(q, k *Buffer, scale float64) (*Buffer, error) {
+	c, err := d.begin("Scores", operand{"q", q}, operand{"k", k})
+	if err != nil {
+		return nil, err
+	}
+	defer c.end()
+	vq, vk := c.views[0], c.views[1]
+	if err := c.grouped(scale); err != nil {
+		return nil, err
+	}
+	return c.run1(shape{h: vq.H, s: vq.S, d: vk.S}, func(o View) error {
+		return d.backend.Scores(o, vq, vk, float32(scale))
+	})
+}
+
+// grouped checks what q and k, operands 0 and 1, must share, and v, operand 2, where there is one.
+func (c *call) grouped(scale float64) error {
+	q, k := c.views[0], c.views[1]
+	switch {
+	case q.D != k.D:
+		return c.bad([]int{0, 1}, "head dims %d and %d differ", q.D, k.D)
+	case q.H%k.H != 0:
+		return c.bad([]int{0, 1}, "%d heads are not a multiple of %d KV heads", q.H, k.H)
+	case !finite(float64(float32(scale))):
+		return c.bad([]int{0, 1}, "scale is %v, must be finite in f32", scale)
+	}
+	if len(c.views) < 3 {
+		return nil
+	}
+	if v := c.views[2]; v.H != k.H || v.S != k.S || v.D != k.D {
+		return c.bad([]int{1, 2}, "keys and values differ in shape")
+	}
+	return nil
+}
+
+// Attention are the parameters of a prefill.
+type Attention struct {
+	Scale float64 // multiplies q.k; usually 1/sqrt(d)
+	Mask  Mask    // bottom-right causal is {Causal: true, Diagonal: T-S}
+	LSE   bool    // also return the log of each row's sum of exponentials
+}
+
+// AttentionResult is what a prefill returns.
+type AttentionResult struct {
+	Context *Buffer // [H, S, d]
+	LSE     *Buffer // [1, H, S], natural logarithm, -Inf for an empty row; nil unless asked for
+	Empty   int     // rows that see nothing, over all heads: their context is 0
+}
+
+// Prefill is softmax(scale * q k^T, mask) v: q [H, S, d], k and v [KV, T, d]. Under a causal mask S must not be over T.
+// No S x T matrix is made. A key or value that no query sees does not reach the result, even where it is NaN.
+func (d *Device) Prefill(q, k, v *Buffer, a Attention) (AttentionResult, error) {
+	c, err := d.begin("Prefill", operand{"q", q}, operand{"k", k}, operand{"v", v})
+	if err != nil {
+		return AttentionResult{}, err
+	}
+	defer c.end()
+	if err := c.grouped(a.Scale); err != nil {
+		return AttentionResult{}, err
+	}
+	vq, vk, vv := c.views[0], c.views[1], c.views[2]
+	if a.Mask.Causal && vq.S > vk.S {
+		return AttentionResult{}, c.bad([]int{0, 1}, "%d queries against %d keys: a causal mask needs at least as many keys", vq.S, vk.S)
+	}
+	if err := a.Mask.check(); err != nil {
+		return AttentionResult{}, c.bad([]int{0, 1}, "%s", reason(err))
+	}
+	outs := []shape{{h: vq.H, s: vq.S, d: vq.D}}
+	if a.LSE {
+		outs = append(outs, shape{h: 1, s: vq.H, d: vq.S})
+	}
+	bufs, err := c.run(outs, func(o []View) error {
+		var lse View
+		if a.LSE {
+			lse = o[1]
+		}
+		return d.backend.Prefill(o[0], lse, vq, vk, vv, float32(a.Scale), a.Mask)
+	})
+	if err != nil {
+		return AttentionResult{}, err
+	}
+	res := AttentionResult{Context: bufs[0], Empty: vq.H * a.Mask.Empty(vq.S)}
+	if a.LSE {
+		res.LSE = bufs[1]
+	}
+	return res, nil
+}
+
+// Decode is the attention of one query row a head, q [H, 1, d], to all rows of a cache, k and v [KV, T, d]. The result is
+// [H, 1, d].
+func (d *Device) Decode(q, k, v *Buffer, scale float64) (*Buffer, error) {
+	c, err := d.begin("Decode", operand{"q", q}, operand{"k", k}, operand{"v", v})
+	if err != nil {
+		return nil, err
+	}
+	defer c.end()
+	vq, vk, vv := c.views[0], c.views[1], c.views[2]
+	if vq.S != 1 {
+		return nil, c.bad([]int{0}, "%d query rows a head, must be 1", vq.S)
+	}
+	if err := c.grouped(scale); err != nil {
+		return nil, err
+	}
+	return c.run1(shape{h: vq.H, s: 1, d: vq.D}, func(o View) error {
+		return d.backend.Decode(o, vq, vk, vv, float32(scale))
+	})
+}

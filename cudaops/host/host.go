@@ -1,0 +1,108 @@
+// Package host is the backend of [cudaops] on the processor's cores: plain Go, for machines without a GPU.
+//
+// Work is cut into blocks of a fixed size, which the workers take one after the other. No result depends on which worker
+// takes a block or on how many there are, so the same inputs give the same bits at any worker count. Every op is
+// done when its call returns: nothing is queued.
+package host
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/attnb/attnb/cudaops"
+)
+
+// Options configure a backend. Each zero value is a sound default.
+type Options struct {
+	Workers int   // goroutines an op uses; 0: one a core
+	Memory  int64 // bytes that the arrays may take together; 0: no bound but the machine's
+}
+
+// Backend implements [cudaops.Backend] and [cudaops.Interrupter].
+type Backend struct {
+	workers int
+	budget  int64
+	inUse   int64
+	stop    atomic.Bool // the running op was interrupted
+	busy    atomic.Bool
+}
+
+// New makes a backend.
+func New(o Options) *Backend {
+	b := &Backend{workers: o.Workers, budget: o.Memory}
+	if b.workers <= 0 {
+		b.workers = runtime.GOMAXPROCS(0)
+	}
+	return b
+}
+
+// block is the memory of the backend.
+type block struct{ data []float32 }
+
+// Len is the number of elements.
+func (m *block) Len() int { return len(m.data) }
+
+func data(m cudaops.Memory) []float32 { return m.(*block).data }
+
+// Info describes the processor.
+func (b *Backend) Info() cudaops.Info {
+	return cudaops.Info{
+		Backend:     "host",
+		Device:      fmt.Sprintf("%s, %d cores", runtime.GOARCH, b.workers),
+		MemoryTotal: b.budget,
+	}
+}
+
+// Alloc returns n elements.
+func (b *Backend) Alloc(n int) (cudaops.Memory, error) {
+	bytes := 4 * int64(n)
+	if b.budget > 0 && bytes > b.budget-b.inUse {
+		return nil, fmt.Errorf("%w: budget of %d bytes", cudaops.ErrOutOfMemory, b.budget)
+	}
+	elements, err := makeElements(n)
+	if err != nil {
+		return nil, err
+	}
+	b.inUse += bytes
+	return &block{data: elements}, nil
+}
+
+// makeElements turns the run-time panic of a length that no address space holds into an error. A length that fits there
+// but not in the machine's memory cannot be caught: that is what the budget is for.
+func makeElements(n int) (elements []float32, err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("%w: %d elements are more than an array can have", cudaops.ErrOutOfMemory, n)
+		}
+	}()
+	return make([]float32, n), nil
+}
+
+// Free gives m back.
+func (b *Backend) Free(m cudaops.Memory) {
+	blk := m.(*block)
+	b.inUse -= 4 * int64(len(blk.data))
+	blk.data = nil
+}
+
+// InUse is the number of bytes allocated and not freed.
+func (b *Backend) InUse() int64 { return b.inUse }
+
+// Upload copies src to dst.
+func (b *Backend) Upload(dst cudaops.Memory, offset int, src []float32) error {
+	copy(data(dst)[offset:offset+len(src)], src)
+	return nil
+}
+
+// Download copies src to dst.
+func (b *Backend) Download(dst []float32, src cudaops.Memory, offset int) error {
+	copy(dst, data(src)[offset:offset+len(dst)])
+	return nil
+}
+
+// Sync has nothing to wait for.
+func (b *Backend) Sync() error { return nil }
+
+// Close has nothing to give back that the garbage collector does not.
+func (b *Backend) Close() error { return nil }

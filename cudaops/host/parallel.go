@@ -1,0 +1,66 @@
+package host
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/attnb/attnb/cudaops"
+)
+
+// parallel runs work(0), ..., work(n-1), each once, on the workers. Calls must not depend on one another. Between two of
+// them it looks whether the op was interrupted.
+func (b *Backend) parallel(n int, work func(i int)) error {
+	b.stop.Store(false)
+	b.busy.Store(true)
+	defer b.busy.Store(false)
+	var next atomic.Int64
+	loop := func() {
+		for !b.stop.Load() {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			work(i)
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(b.workers, n) - 1 {
+		wg.Go(loop)
+	}
+	loop()
+	wg.Wait()
+	if b.stop.Load() {
+		return cudaops.ErrInterrupted
+	}
+	return nil
+}
+
+// Interrupt makes the op that runs now fail. A block of work that has begun is finished first.
+func (b *Backend) Interrupt() {
+	if b.busy.Load() {
+		b.stop.Store(true)
+	}
+}
+
+// blocks is the number of blocks of size that cover n.
+func blocks(n, size int) int { return (n + size - 1) / size }
+
+// rows counts the rows of a view over all heads; row finds one of them.
+func rows(v cudaops.View) int { return v.H * v.S }
+
+// row is row s of head h.
+func row(v cudaops.View, h, s int) []float32 {
+	at := v.Offset + h*v.HeadStride + s*v.RowStride
+	return data(v.Mem)[at : at+v.D : at+v.D]
+}
+
+// eachRow calls work for every row (h, s) of views of v's shape, in blocks of about 16k elements.
+func (b *Backend) eachRow(v cudaops.View, work func(h, s int)) error {
+	size := max(1, 16384/v.D)
+	n := rows(v)
+	return b.parallel(blocks(n, size), func(i int) {
+		for r := i * size; r < min((i+1)*size, n); r++ {
+			work(r/v.S, r%v.S)
+		}
+	})
+}
