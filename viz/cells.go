@@ -1,0 +1,107 @@
+package viz
+
+import "math"
+
+// class is what a cell holds: a finite value, or why it has none. Where cells are pooled the highest class wins, so that
+// nothing abnormal hides behind a neighbour, and a value is seen before a masked cell.
+type class uint8
+
+const (
+	masked class = iota
+	finite
+	negInf
+	posInf
+	nan
+	classes
+)
+
+// name is the class as the legend says it.
+func (c class) name() string {
+	return [classes]string{"masked", "finite", "-Inf", "+Inf", "NaN"}[c]
+}
+
+func classOf(v float32) class {
+	switch {
+	case v != v:
+		return nan
+	case v > math.MaxFloat32:
+		return posInf
+	case v < -math.MaxFloat32:
+		return negInf
+	}
+	return finite
+}
+
+func (m Matrix) class(row, col int) class {
+	if m.Hidden != nil && m.Hidden(row, col) {
+		return masked
+	}
+	return classOf(m.Values[row*m.Cols+col])
+}
+
+// at is a cell of a heatmap.
+type at struct{ matrix, row, col int }
+
+// summary counts the cells of all matrices by class and finds the extremes of the finite ones.
+type summary struct {
+	count        [classes]int
+	first        [classes]at // the first cell of each class, in order
+	min, max     float64     // 0 where no cell is finite
+	minAt, maxAt at
+}
+
+func (s *summary) add(c class, v float32, where at) {
+	if s.count[c] == 0 {
+		s.first[c] = where
+	}
+	s.count[c]++
+	if c != finite {
+		return
+	}
+	f := float64(v)
+	if s.count[finite] == 1 || f < s.min {
+		s.min, s.minAt = f, where
+	}
+	if s.count[finite] == 1 || f > s.max {
+		s.max, s.maxAt = f, where
+	}
+}
+
+// cells is a matrix as it is drawn: one value and class a cell, pooled if the matrix has more cells than pixels.
+type cells struct {
+	rows, cols int
+	value      []float32
+	class      []class
+}
+
+// pool reduces blocks of pr x pc cells to one each: the highest class, and among finite values the one of the largest
+// magnitude (so the maximum of probabilities and errors). The summary sees every cell.
+func (h Heatmap) pool(i, pr, pc int, s *summary) cells {
+	m := h.Matrices[i]
+	p := cells{rows: ceilDiv(m.Rows, pr), cols: ceilDiv(m.Cols, pc)}
+	p.value = make([]float32, p.rows*p.cols)
+	p.class = make([]class, p.rows*p.cols)
+	for row := range m.Rows {
+		line := m.Values[row*m.Cols:][:m.Cols]
+		out := row / pr * p.cols
+		for col, v := range line {
+			c := classOf(v)
+			if m.Hidden != nil && m.Hidden(row, col) {
+				c = masked
+			}
+			s.add(c, v, at{i, row, col})
+			o := out + col/pc
+			switch old := p.class[o]; {
+			case c > old:
+				p.class[o], p.value[o] = c, v
+			case c == old && c == finite && abs(v) > abs(p.value[o]):
+				p.value[o] = v
+			}
+		}
+	}
+	return p
+}
+
+func abs(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

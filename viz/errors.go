@@ -1,0 +1,30 @@
+package viz
+
+import "fmt"
+
+var sprintf = fmt.Sprintf
+
+// InputError is a heatmap that cannot be drawn: empty, ragged, mislabelled or marked outside of itself.
+type InputError struct {
+	Title  string
+	Matrix int // the offending matrix, -1 where it is none in particular
+	Reason string
+}
+
+func (e *InputError) Error() string {
+	if e.Title == "" {
+		return "heatmap: " + e.Reason
+	}
+	return fmt.Sprintf("heatmap %q: %s", e.Title, e.Reason)
+}
+
+// TooLargeError is a heatmap that [Heatmap.HTML] cannot show cell by cell. [Heatmap.PNG] can: it pools.
+type TooLargeError struct {
+	Title                string
+	Matrices, Rows, Cols int
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("heatmap %q: %d of %d x %d is too large for the interactive view, which holds matrices of %d x %d and %d cells in all: draw it as PNG",
+		e.Title, e.Matrices, e.Rows, e.Cols, maxSide, maxSide, maxCells)
+}

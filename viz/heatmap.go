@@ -1,0 +1,115 @@
+package viz
+
+// Kind says what the cells of a heatmap are, and so how they are coloured and pooled.
+type Kind uint8
+
+const (
+	// Scores are scale * q.k before the mask and softmax: diverging around 0.
+	Scores Kind = iota
+	// Probabilities are softmax rows: sequential from 0, dark to light.
+	Probabilities
+	// Errors are error / bound ratios: white at 0, blue up to 1 (within the bound), orange to dark red above it, where the
+	// scale is logarithmic.
+	Errors
+	// Signed are differences or any other values of both signs: diverging around 0.
+	Signed
+)
+
+// Matrix is one panel: Rows x Cols f32 values in row-major order. The values are read, never kept or changed.
+type Matrix struct {
+	Name       string
+	Rows, Cols int
+	Values     []float32
+	// Hidden says which cells are masked. A masked cell has no value: it is drawn in the colour of the mask, whatever
+	// Values holds there. Nil: none.
+	Hidden func(row, col int) bool
+}
+
+// Mark outlines one cell, as the worst one, and names it in the legend.
+type Mark struct {
+	Matrix, Row, Col int
+	Label            string
+}
+
+// Heatmap is one or more matrices of equal shape, drawn as small multiples on one shared scale.
+type Heatmap struct {
+	Title string
+	Kind  Kind
+	// RowAxis and ColAxis name the axes, as "query" and "key". Empty: "row" and "column".
+	RowAxis, ColAxis string
+	// RowLabels and ColLabels are token labels, one for each row or column. Any string will do: what cannot be shown is
+	// escaped. Nil: indices from 0.
+	RowLabels, ColLabels []string
+	Matrices             []Matrix
+	Marks                []Mark
+}
+
+func (h Heatmap) rows() int { return h.Matrices[0].Rows }
+func (h Heatmap) cols() int { return h.Matrices[0].Cols }
+
+func (h Heatmap) rowAxis() string { return or(h.RowAxis, "row") }
+func (h Heatmap) colAxis() string { return or(h.ColAxis, "column") }
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// quantity is what the colour bar and the tooltip call a value.
+func (k Kind) quantity() string {
+	switch k {
+	case Scores:
+		return "score"
+	case Probabilities:
+		return "probability"
+	case Errors:
+		return "error / bound"
+	}
+	return "value"
+}
+
+// check refuses what cannot be drawn, before anything is allocated.
+func (h Heatmap) check() error {
+	if h.Kind > Signed {
+		return &InputError{h.Title, -1, sprintf("unknown kind %d", h.Kind)}
+	}
+	if len(h.Matrices) == 0 {
+		return &InputError{h.Title, -1, "no matrix to draw"}
+	}
+	first := h.Matrices[0]
+	for i, m := range h.Matrices {
+		switch {
+		case m.Rows <= 0 || m.Cols <= 0:
+			return &InputError{h.Title, i, sprintf("matrix %s is empty: %d x %d", m.called(i), m.Rows, m.Cols)}
+		case len(m.Values)/m.Cols != m.Rows || len(m.Values)%m.Cols != 0:
+			return &InputError{h.Title, i, sprintf("matrix %s has %d values, which is not %d x %d", m.called(i), len(m.Values), m.Rows, m.Cols)}
+		case m.Rows != first.Rows || m.Cols != first.Cols:
+			return &InputError{h.Title, i, sprintf("matrix %s is %d x %d, but matrix %s is %d x %d: small multiples share their axes",
+				m.called(i), m.Rows, m.Cols, first.called(0), first.Rows, first.Cols)}
+		}
+	}
+	if h.RowLabels != nil && len(h.RowLabels) != first.Rows {
+		return &InputError{h.Title, -1, sprintf("%d row labels for %d rows", len(h.RowLabels), first.Rows)}
+	}
+	if h.ColLabels != nil && len(h.ColLabels) != first.Cols {
+		return &InputError{h.Title, -1, sprintf("%d column labels for %d columns", len(h.ColLabels), first.Cols)}
+	}
+	for i, m := range h.Marks {
+		if m.Matrix < 0 || m.Matrix >= len(h.Matrices) {
+			return &InputError{h.Title, -1, sprintf("mark %d is in matrix %d of %d", i, m.Matrix, len(h.Matrices))}
+		}
+		if m.Row < 0 || m.Row >= first.Rows || m.Col < 0 || m.Col >= first.Cols {
+			return &InputError{h.Title, m.Matrix, sprintf("mark %d is at [%d, %d] of a %d x %d matrix", i, m.Row, m.Col, first.Rows, first.Cols)}
+		}
+	}
+	return nil
+}
+
+func (m Matrix) called(i int) string {
+	if m.Name == "" {
+		return sprintf("%d", i)
+	}
+	return sprintf("%d (%q)", i, m.Name)
+}

@@ -1,0 +1,225 @@
+package viz
+
+import (
+	"image"
+	"math"
+	"strconv"
+)
+
+// Pictures are laid out in pixels at twice the display size, so that they are crisp on dense screens.
+const density = 2
+
+// Sizes and spaces, in picture pixels.
+const (
+	margin       = 28
+	titleSize    = 31
+	subtitleSize = 23
+	nameSize     = 24
+	axisSize     = 24
+	tickSize     = 21
+	legendSize   = 22
+	leading      = 1.42 // line height in ems
+	tickLength   = 8
+	labelLimit   = 250 // longest tick label
+	minText      = 640 // least room for title and legend
+
+	oneSide   = 1100 // the longest side of a single matrix
+	allWide   = 1640 // and of all panels together
+	allHigh   = 1500
+	leastSide = 24
+	maxCell   = 96
+	thin      = 150 // a matrix of few rows or columns is stretched to this width
+	gap       = 26  // between panels
+	barWidth  = 26
+	barHigh   = 620
+	barLow    = 190
+)
+
+// tick is a labelled row or column.
+type tick struct {
+	index int
+	text  string
+}
+
+// layout says where everything is.
+type layout struct {
+	width, height int
+	across        int         // panels in a line
+	cell          image.Point // pixels of a cell
+	pool          image.Point // cells of the matrix in a drawn cell, across and down
+	panels        []image.Rectangle
+	rowTicks      []tick
+	colTicks      []tick
+	turn          float64 // of the column labels, degrees
+	titleLines    []string
+	subtitleLines []string
+	bar           image.Rectangle
+	legendTop     int
+	legendLines   [][]entry
+}
+
+// plan lays a heatmap out. Its legend depends on what the cells hold, so it is given.
+func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell image.Point, across int) layout {
+	l := layout{across: across, cell: cell, pool: pool}
+	n := len(h.Matrices)
+	down := ceilDiv(n, across)
+	drawn := image.Pt(ceilDiv(h.cols(), pool.X)*cell.X, ceilDiv(h.rows(), pool.Y)*cell.Y)
+
+	l.rowTicks = ticksOf(h.RowLabels, h.rows(), ceilDiv(tickSize*4/3*pool.Y, cell.Y))
+	rowRoom := widest(l.rowTicks)
+	colRoom := l.columns(h)
+
+	nameHigh := 0
+	for _, m := range h.Matrices {
+		if m.Name != "" && drawn.X >= 2*nameSize {
+			nameHigh = lineOf(nameSize)
+		}
+	}
+	left := margin + lineOf(axisSize) + rowRoom + tickLength + 8
+	panelsWide := across*drawn.X + (across-1)*gap
+	panelsHigh := down*drawn.Y + (down-1)*(gap+nameHigh) + nameHigh
+	barLeft := left + panelsWide + 2*gap
+	l.width = barLeft + barWidth + max(widestTick(bar), int(regular().width(h.Kind.quantity(), tickSize))-barWidth) + tickLength + 10 + margin
+
+	// text over and under the picture
+	title := printed(bold(), h.Title)
+	l.width = max(l.width, 2*margin+int(min(max(minText, bold().width(title, titleSize)+2), allWide)))
+	room := float64(l.width - 2*margin)
+	y := margin
+	if title != "" {
+		l.titleLines = []string{bold().fit(title, titleSize, room)}
+		y += lineOf(titleSize)
+	}
+	l.subtitleLines = wrap(subtitle, " · ", subtitleSize, room)
+	y += len(l.subtitleLines) * lineOf(subtitleSize)
+	y += gap - 6
+
+	top := y
+	for i := range n {
+		at := image.Pt(left+i%across*(drawn.X+gap), top+nameHigh+i/across*(drawn.Y+gap+nameHigh))
+		l.panels = append(l.panels, image.Rectangle{at, at.Add(drawn)})
+	}
+	barTop := top + nameHigh
+	if nameHigh == 0 {
+		barTop += lineOf(tickSize)
+		for i := range l.panels {
+			l.panels[i] = l.panels[i].Add(image.Pt(0, barTop-top))
+		}
+		panelsHigh += barTop - top
+	}
+	high := min(max(panelsHigh-(barTop-top), barLow), barHigh)
+	l.bar = image.Rect(barLeft, barTop, barLeft+barWidth, barTop+high)
+	y = max(top+panelsHigh+tickLength+colRoom+8+lineOf(axisSize), l.bar.Max.Y+tickSize)
+
+	l.legendTop = y + 12
+	l.legendLines = wrapEntries(legend, room)
+	if len(legend) > 0 {
+		y = l.legendTop + len(l.legendLines)*(lineOf(legendSize)+7)
+	}
+	l.height = y + margin - 6
+	return l
+}
+
+// columns chooses the column ticks and their turn, and returns the height that they need.
+func (l *layout) columns(h Heatmap) int {
+	all := ticksOf(h.ColLabels, h.cols(), 1)
+	step := float64(l.cell.X) / float64(l.pool.X) // pixels a column
+	level := float64(widest(all) + 14)
+	if h.ColLabels == nil || level <= step {
+		l.colTicks = ticksOf(h.ColLabels, h.cols(), int(math.Ceil(level/step)))
+		return lineOf(tickSize)
+	}
+	l.turn = 90
+	if step >= 30 {
+		l.turn = 50
+	}
+	l.colTicks = ticksOf(h.ColLabels, h.cols(), int(math.Ceil(tickSize*4/3/step)))
+	return int(float64(widest(l.colTicks))*math.Sin(l.turn*math.Pi/180)) + tickSize
+}
+
+// grid chooses how many panels stand in a line, how many pixels a cell has and how many cells are pooled into one.
+func (h Heatmap) grid() (across int, cell, pool image.Point) {
+	n := len(h.Matrices)
+	least := math.Inf(1)
+	for g := 1; g <= n; g++ {
+		box := h.side(n, g)
+		c, p := h.cellIn(box)
+		wide := float64(ceilDiv(h.cols(), p.X)*c.X+gap) * float64(g)
+		down := ceilDiv(n, g)
+		high := float64(ceilDiv(h.rows(), p.Y)*c.Y+gap) * float64(down)
+		cost := math.Abs(math.Log(wide/high/1.35)) + 2*float64(g*down-n)/float64(n)
+		if cost < least {
+			least, across, cell, pool = cost, g, c, p
+		}
+	}
+	return across, cell, pool
+}
+
+// side is the room of a panel when across of n stand in a line.
+func (h Heatmap) side(n, across int) image.Point {
+	down := ceilDiv(n, across)
+	return image.Pt(
+		min(max((allWide-(across-1)*gap)/across, leastSide), oneSide),
+		min(max((allHigh-(down-1)*gap)/down, leastSide), oneSide))
+}
+
+// cellIn fits a matrix into a box: cells of whole pixels, square unless the matrix is much longer one way.
+func (h Heatmap) cellIn(box image.Point) (cell, pool image.Point) {
+	pool = image.Pt(ceilDiv(h.cols(), box.X), ceilDiv(h.rows(), box.Y))
+	fit := func(box, n int) int { return min(max(box/n, 1), maxCell) }
+	cols, rows := ceilDiv(h.cols(), pool.X), ceilDiv(h.rows(), pool.Y)
+	wide, high := fit(box.X, cols), fit(box.Y, rows)
+	square := min(wide, high)
+	stretch := func(free, n int) int { return min(free, max(square, min(thin, box.X, box.Y)/n)) }
+	return image.Pt(stretch(wide, cols), stretch(high, rows)), pool
+}
+
+// ticksOf labels every stride-th of n rows or columns; the stride is rounded up to 1, 2 or 5 times a power of ten.
+func ticksOf(labels []string, n, stride int) []tick {
+	if stride > 1 {
+		stride = int(math.Round(roundUp(float64(stride))))
+	}
+	var t []tick
+	for i := 0; i < n; i += max(stride, 1) {
+		text := strconv.Itoa(i)
+		if labels != nil {
+			text = regular().fit(shown(labels[i], regular().has), tickSize, labelLimit)
+		}
+		t = append(t, tick{i, text})
+	}
+	return t
+}
+
+func widest(ticks []tick) int {
+	most := 0.0
+	for _, t := range ticks {
+		most = max(most, regular().width(t.text, tickSize))
+	}
+	return int(math.Ceil(most))
+}
+
+func widestTick(s scale) int {
+	most := 0.0
+	for _, v := range s.ticks() {
+		most = max(most, regular().width(number(v, 3), tickSize))
+	}
+	return int(math.Ceil(most))
+}
+
+// wrap joins parts into lines of at most room pixels.
+func wrap(parts []string, joint string, size, room float64) []string {
+	var lines []string
+	for _, p := range parts {
+		if n := len(lines) - 1; n >= 0 {
+			if joined := lines[n] + joint + p; regular().width(joined, size) <= room {
+				lines[n] = joined
+				continue
+			}
+		}
+		lines = append(lines, regular().fit(p, size, room))
+	}
+	return lines
+}
+
+// lineOf is the height of a line of text.
+func lineOf(size float64) int { return int(size * leading) }

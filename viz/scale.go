@@ -1,0 +1,127 @@
+package viz
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// scale maps the finite values of all matrices to [0, 1]: one for every panel, so that colours compare.
+//
+// Sequential and diverging scales are linear from lo to hi. An error scale is linear from lo to 1 in its lower half and,
+// where hi > 1, logarithmic from 1 to hi in its upper half; where no value passes 1 the lower half is all of it.
+type scale struct {
+	kind   Kind
+	lo, hi float64
+}
+
+func (k Kind) scale(s summary) scale {
+	switch k {
+	case Probabilities:
+		hi := s.max
+		if hi <= 0 {
+			hi = 1
+		}
+		return scale{k, min(s.min, 0), hi}
+	case Errors:
+		return scale{k, min(s.min, 0), max(s.max, 1)}
+	}
+	hi := max(math.Abs(s.min), math.Abs(s.max))
+	if hi == 0 {
+		hi = 1
+	}
+	return scale{k, -hi, hi}
+}
+
+// exceeds reports whether an error scale has an upper half.
+func (s scale) exceeds() bool { return s.kind == Errors && s.hi > 1 }
+
+// norm is the place of v in the colour map, which for errors is blue in its lower half and orange in its upper half.
+func (s scale) norm(v float64) float64 {
+	if s.kind != Errors {
+		return clamp((v/2 - s.lo/2) / (s.hi/2 - s.lo/2)) // halves: hi - lo may pass the largest f64 only in theory, f32 never
+	}
+	if v <= 1 {
+		return clamp((v-s.lo)/(1-s.lo)) / 2 * belowOne
+	}
+	if !s.exceeds() {
+		return 1
+	}
+	return 0.5 + clamp(math.Log(v)/math.Log(s.hi))/2
+}
+
+// belowOne keeps a ratio of exactly 1, which passes, below the break of the colour map at one half.
+const belowOne = 1 - 1.0/512
+
+// bar is the place of v along the colour bar, from 0 (bottom) to 1 (top).
+func (s scale) bar(v float64) float64 {
+	if s.kind == Errors && !s.exceeds() {
+		return clamp((v - s.lo) / (1 - s.lo))
+	}
+	return s.norm(v)
+}
+
+// barColour is the inverse for the picture of the bar: the place in the colour map of height t of the bar.
+func (s scale) barColour(t float64) float64 {
+	if s.kind == Errors && !s.exceeds() {
+		return t / 2 * belowOne
+	}
+	return t
+}
+
+func clamp(t float64) float64 { return min(max(t, 0), 1) }
+
+// ticks are the values written beside the colour bar: both ends exactly, round numbers between.
+func (s scale) ticks() []float64 {
+	t := []float64{s.lo}
+	if s.exceeds() {
+		t = append(t, roundSteps(s.lo, 1, 2)...)
+		t = append(t, 1)
+		for p := math.Ceil(math.Log10(s.hi)) - 1; p > 0; p-- {
+			t = append(t, math.Pow(10, p))
+		}
+	} else {
+		t = append(t, roundSteps(s.lo, s.hi, 5)...)
+	}
+	return append(t, s.hi)
+}
+
+// roundSteps are the multiples of a round step (1, 2 or 5 times a power of ten) strictly between lo and hi, about n.
+func roundSteps(lo, hi float64, n int) []float64 {
+	step := roundUp((hi - lo) / float64(n))
+	if !(step > 0) {
+		return nil
+	}
+	var t []float64
+	for i := math.Floor(lo/step) + 1; i*step < hi && len(t) < 2*n; i++ {
+		t = append(t, i*step)
+	}
+	return t
+}
+
+func roundUp(x float64) float64 {
+	p := math.Pow(10, math.Floor(math.Log10(x)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*p >= x*0.999 {
+			return m * p
+		}
+	}
+	return 10 * p
+}
+
+// number is a value for reading: digits significant digits, "1e-45" rather than "1e-045".
+func number(v float64, digits int) string {
+	return tidy(strconv.FormatFloat(v, 'g', digits, 64))
+}
+
+func tidy(s string) string {
+	mantissa, exp, found := strings.Cut(s, "e")
+	if !found {
+		return s
+	}
+	sign := ""
+	if exp[0] == '-' {
+		sign = "-"
+	}
+	return mantissa + "e" + sign + strings.TrimLeft(exp[1:], "0")
+}
