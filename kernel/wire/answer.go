@@ -8,6 +8,7 @@ type Tensor struct {
 	Axes  []string
 	Made  string // what it came from: "RoPE", "data/x.npz: qkv", ...
 	Cell  int    // the cell that made it; 0 where unknown
+	Empty int    // rows that saw nothing when it was made
 }
 
 func (t *Tensor) encode(e *encoder) {
@@ -17,6 +18,7 @@ func (t *Tensor) encode(e *encoder) {
 	e.strs(4, t.Axes)
 	e.str(5, t.Made)
 	e.int(6, t.Cell)
+	e.int(7, t.Empty)
 }
 
 func (t *Tensor) decode(d *decoder) {
@@ -38,6 +40,8 @@ func (t *Tensor) decode(d *decoder) {
 			t.Made = d.str()
 		case 6:
 			t.Cell = d.int()
+		case 7:
+			t.Empty = d.int()
 		default:
 			d.unknown()
 		}

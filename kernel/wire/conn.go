@@ -97,7 +97,7 @@ func (c *Conn) exchange(r Request, up []float32) (Answer, []float32, error) {
 }
 
 func (c *Conn) roundTrip(r Request, up []float32) (Answer, []float32, error) {
-	if err := WriteFrame(c.f, r.Encode(), MaxRequest); err != nil {
+	if err := WriteFrame(c.f, r.Encode()); err != nil {
 		return Answer{}, nil, err
 	}
 	if len(up) > 0 {
@@ -106,7 +106,7 @@ func (c *Conn) roundTrip(r Request, up []float32) (Answer, []float32, error) {
 			return Answer{}, nil, err
 		}
 	}
-	body, err := ReadFrame(c.f, MaxAnswer)
+	body, err := ReadFrame(c.f)
 	if err == io.EOF {
 		err = errors.New("it ended")
 	}
@@ -148,6 +148,12 @@ func (c *Conn) Status() (Status, error) {
 // Cell tells the device process which cell runs from now on.
 func (c *Conn) Cell(number int) error {
 	_, err := c.Do(Request{Kind: KindCell, Number: number})
+	return err
+}
+
+// Interrupt makes the op that runs now, for another client, fail.
+func (c *Conn) Interrupt() error {
+	_, err := c.Do(Request{Kind: KindInterrupt})
 	return err
 }
 

@@ -6,24 +6,21 @@ import (
 	"io"
 )
 
-// Limits of a frame's body, in bytes. Bulk data travels beside frames, not inside.
-const (
-	MaxRequest = 4 << 20  // room for a million positions
-	MaxAnswer  = 64 << 20 // room for a display
-)
+// MaxFrame is the most bytes that a frame's body may have: room for a display. Tensors travel beside frames, not inside.
+const MaxFrame = 64 << 20
 
 // chunk is how much memory is committed ahead of the bytes that fill it.
 const chunk = 1 << 20
 
-// ReadFrame reads one frame of at most limit bytes. io.EOF means that the stream ended between frames.
-func ReadFrame(r io.Reader, limit int) ([]byte, error) {
+// ReadFrame reads one frame. io.EOF means that the stream ended between frames.
+func ReadFrame(r io.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
 	}
 	n := binary.LittleEndian.Uint32(head[:])
-	if uint64(n) > uint64(limit) {
-		return nil, fmt.Errorf("wire: frame of %d bytes, limit is %d", n, limit)
+	if n > MaxFrame {
+		return nil, fmt.Errorf("wire: frame of %d bytes, the limit is %d", n, MaxFrame)
 	}
 	return readGrowing(r, int(n))
 }
@@ -49,9 +46,9 @@ func readGrowing(r io.Reader, n int) ([]byte, error) {
 }
 
 // WriteFrame writes body as one frame, in one write.
-func WriteFrame(w io.Writer, body []byte, limit int) error {
-	if len(body) > limit {
-		return fmt.Errorf("wire: frame of %d bytes, limit is %d", len(body), limit)
+func WriteFrame(w io.Writer, body []byte) error {
+	if len(body) > MaxFrame {
+		return fmt.Errorf("wire: frame of %d bytes, the limit is %d", len(body), MaxFrame)
 	}
 	buf := make([]byte, 4, 4+len(body))
 	binary.LittleEndian.PutUint32(buf, uint32(len(body)))

@@ -4,27 +4,28 @@ package wire
 type Op uint8
 
 const (
-	OpNone     Op = iota
-	OpSplit       // fused [seq, hidden] -> q, k, v
-	OpRoPE        // x
-	OpScores      // q, k
-	OpSoftmax     // scores
-	OpContext     // probabilities, v
-	OpPrefill     // q, k, v
-	OpDecode      // q, k, v
-	OpAppend      // old, rows
-	OpMerge       // [heads, seq, dim] -> [seq, hidden]
-	OpHeads       // [seq, hidden] -> [heads, seq, dim], the inverse of Merge
-	OpSwap        // exchanges the first two axes: [seq, heads, dim] -> [heads, seq, dim]
-	OpAdd         // a, b
-	OpLinear      // x, w [, b]
-	OpIndex       // entry Index of the first axis: one head, one item of a batch
-	OpRows        // rows Index .. Index+Count of the sequence
+	OpNone    Op = iota
+	OpSplit      // fused [seq, hidden] -> q, k, v
+	OpRoPE       // x
+	OpScores     // q, k
+	OpSoftmax    // scores
+	OpContext    // probabilities, v
+	OpPrefill    // q, k, v
+	OpDecode     // q, k, v
+	OpAppend     // old, rows
+	OpMerge      // [heads, seq, dim] -> [seq, hidden]
+	OpHeads      // [seq, hidden] -> [heads, seq, dim], the inverse of Merge
+	OpSwap       // exchanges the first two axes: [seq, heads, dim] -> [heads, seq, dim], [out, in] -> [in, out]
+	OpAdd        // a, b
+	OpLinear     // x, w [, b]
+	OpIndex      // entry Index of the axis Axis: one head, one item of a batch
+	OpRows       // rows Index .. Index+Count of the sequence
+	OpAxes       // the same values, their dimensions called Axes
 	opEnd
 )
 
 var opNames = [opEnd]string{"", "SplitHeads", "RoPE", "Scores", "Softmax", "Context", "Prefill", "Decode", "AppendKV",
-	"Merge", "Heads", "Swap", "Add", "Linear", "Index", "Rows"}
+	"Merge", "Heads", "Swap", "Add", "Linear", "Index", "Rows", "Axes"}
 
 // String is the name of the notebook function that does it.
 func (o Op) String() string {
@@ -89,6 +90,9 @@ type Params struct {
 
 	// OpIndex, OpRows
 	Index, Count int
+	Axis         string
+
+	Axes []string // OpAxes
 }
 
 func (p *Params) encode(e *encoder) {
@@ -108,6 +112,8 @@ func (p *Params) encode(e *encoder) {
 	e.int(14, p.Diagonal)
 	e.int(15, p.Index)
 	e.int(16, p.Count)
+	e.str(17, p.Axis)
+	e.strs(18, p.Axes)
 }
 
 func (p *Params) decode(d *decoder) {
@@ -149,6 +155,10 @@ func (p *Params) decode(d *decoder) {
 			p.Index = d.int()
 		case 16:
 			p.Count = d.int()
+		case 17:
+			p.Axis = d.str()
+		case 18:
+			p.Axes = d.strs()
 		default:
 			d.unknown()
 		}

@@ -4,23 +4,25 @@ package wire
 type Kind uint8
 
 const (
-	KindNone     Kind = iota
-	KindHello         // first on a connection: Number is the Version. Answer: Number, Text (the backend)
-	KindUpload        // Shape, Axes, DataLen bytes follow. Answer: the tensor
-	KindLoad          // Path, Member, Axes (optional). Answer: the tensor
-	KindGet           // Name. Answer: the tensor
-	KindOnce          // Name, Hash. Answer: the tensor made under that name and hash, or none
-	KindName          // IDs[0], Name, Hash. Answer: the tensor
-	KindFree          // IDs, or Name
-	KindList          // Answer: all named tensors, and this connection's unnamed ones
-	KindRun           // Op, IDs, Params. Answer: the tensors it made
-	KindDownload      // IDs[0]. Answer: DataLen bytes follow
-	KindPicture       // IDs, Text (title), Labels, Picture. Answer: DisplayID
-	KindCheck         // IDs[0], Labels. Answer: DisplayID, Verdict, Text (the report)
-	KindDisplay       // Name is a display's ID. Answer: Display, which the device process then forgets
-	KindStatus        // Answer: Status
-	KindCell          // Number is the cell that runs from now on (the proxy tells)
-	KindShutdown      // the device process ends after the answer
+	KindNone      Kind = iota
+	KindHello          // first on a connection: Number is the Version. Answer: Number, Text (the backend)
+	KindUpload         // Shape, Axes, DataLen bytes follow. Answer: the tensor
+	KindLoad           // Path, Member, Axes (optional). Answer: the tensor
+	KindGet            // Name. Answer: the tensor
+	KindOnce           // Name, Hash. Answer: the tensor made under that name and hash, or none
+	KindName           // IDs[0], Name, Hash. Answer: the tensor
+	KindFree           // IDs, or Name
+	KindList           // Answer: all named tensors, and this connection's unnamed ones
+	KindRun            // Op, IDs, Params. Answer: the tensors it made
+	KindDownload       // IDs[0]. Answer: DataLen bytes follow
+	KindPicture        // IDs, Text (title), Labels, Picture. Answer: DisplayID
+	KindCheck          // IDs[0], Labels. Answer: DisplayID, Verdict, Text (the report)
+	KindShow           // Display. Answer: DisplayID
+	KindDisplay        // Name is a display's ID. Answer: Display, which the device process then forgets
+	KindStatus         // Answer: Status
+	KindCell           // Number is the cell that runs from now on (the proxy tells)
+	KindInterrupt      // the op that runs now fails
+	KindShutdown       // the device process ends after the answer
 	kindEnd
 )
 
@@ -48,6 +50,7 @@ type Request struct {
 	Style   PictureStyle
 	Op      Op
 	Params  Params
+	Display *Display
 	DataLen int // bytes of f32 that follow the frame
 }
 
@@ -69,6 +72,9 @@ func (r *Request) Encode() []byte {
 	e.int(13, int(r.Op))
 	e.nested(14, r.Params.encode)
 	e.int(15, r.DataLen)
+	if r.Display != nil {
+		e.nested(16, r.Display.encode)
+	}
 	return e.b
 }
 
@@ -112,6 +118,9 @@ func DecodeRequest(b []byte) (Request, error) {
 			d.message(r.Params.decode)
 		case 15:
 			r.DataLen = d.int()
+		case 16:
+			r.Display = new(Display)
+			d.message(r.Display.decode)
 		default:
 			d.unknown()
 		}

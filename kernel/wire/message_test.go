@@ -1,0 +1,233 @@
+package wire
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// Empty and nil are the same on the wire; NaN travels.
+var same = cmp.Options{cmpopts.EquateEmpty(), cmp.Comparer(func(a, b float64) bool {
+	return math.Float64bits(a) == math.Float64bits(b)
+})}
+
+func drawTensor(t *rapid.T) Tensor {
+	return Tensor{
+		ID: rapid.Int().Draw(t, "id"), Name: rapid.String().Draw(t, "name"),
+		Shape: rapid.SliceOf(rapid.Int()).Draw(t, "shape"), Axes: rapid.SliceOf(rapid.String()).Draw(t, "axes"),
+		Made: rapid.String().Draw(t, "made"), Cell: rapid.Int().Draw(t, "cell"), Empty: rapid.Int().Draw(t, "empty"),
+	}
+}
+
+func drawParams(t *rapid.T) Params {
+	return Params{
+		Layout: Layout(rapid.Uint8().Draw(t, "layout")), Heads: rapid.Int().Draw(t, "heads"), KVHeads: rapid.Int().Draw(t, "kv"),
+		Rotary: rapid.Int().Draw(t, "rotary"), Base: rapid.Float64().Draw(t, "base"), Interleaved: rapid.Bool().Draw(t, "inter"),
+		Offset: rapid.Int().Draw(t, "offset"), Positions: rapid.SliceOf(rapid.Int()).Draw(t, "positions"),
+		InvFreq: rapid.SliceOf(rapid.Float64()).Draw(t, "invfreq"), Float32Angles: rapid.Bool().Draw(t, "f32"),
+		Magnitude: rapid.Float64().Draw(t, "magnitude"), Scale: rapid.Float64().Draw(t, "scale"),
+		Mask: Mask(rapid.Uint8().Draw(t, "mask")), Diagonal: rapid.Int().Draw(t, "diagonal"),
+		Index: rapid.Int().Draw(t, "index"), Count: rapid.Int().Draw(t, "count"),
+		Axis: rapid.String().Draw(t, "axis"), Axes: rapid.SliceOf(rapid.String()).Draw(t, "axes"),
+	}
+}
+
+func drawRequest(t *rapid.T) Request {
+	text := rapid.String()
+	var show *Display
+	if rapid.Bool().Draw(t, "show") {
+		show = &Display{Parts: []Part{{text.Draw(t, "mime"), rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")}}}
+	}
+	return Request{
+		Display: show, Kind: Kind(rapid.Uint8().Draw(t, "kind")), Number: rapid.Int().Draw(t, "number"), Name: text.Draw(t, "name"),
+		Hash: text.Draw(t, "hash"), Path: text.Draw(t, "path"), Member: text.Draw(t, "member"), Text: text.Draw(t, "text"),
+		IDs: rapid.SliceOf(rapid.Int()).Draw(t, "ids"), Shape: rapid.SliceOf(rapid.Int()).Draw(t, "shape"),
+		Axes: rapid.SliceOf(text).Draw(t, "axes"), Labels: rapid.SliceOf(text).Draw(t, "labels"),
+		Style: PictureStyle(rapid.Uint8().Draw(t, "style")), Op: Op(rapid.Uint8().Draw(t, "op")), Params: drawParams(t),
+		DataLen: rapid.Int().Draw(t, "data"),
+	}
+}
+
+func drawAnswer(t *rapid.T) Answer {
+	text, blob := rapid.String(), rapid.SliceOf(rapid.Byte())
+	part := rapid.Custom(func(t *rapid.T) Part { return Part{MIME: text.Draw(t, "mime"), Data: blob.Draw(t, "data")} })
+	a := Answer{
+		Code: Code(rapid.Uint8().Draw(t, "code")), Message: text.Draw(t, "message"), Number: rapid.Int().Draw(t, "number"),
+		Text: text.Draw(t, "text"), Tensors: rapid.SliceOfN(rapid.Custom(drawTensor), 0, 3).Draw(t, "tensors"),
+		DisplayID: text.Draw(t, "display id"), DataLen: rapid.Int().Draw(t, "data"),
+	}
+	if rapid.Bool().Draw(t, "display") {
+		a.Display = &Display{Parts: rapid.SliceOfN(part, 0, 3).Draw(t, "parts"), Metadata: blob.Draw(t, "metadata"),
+			UpdateID: text.Draw(t, "update"), Replaces: rapid.Bool().Draw(t, "replaces")}
+	}
+	if rapid.Bool().Draw(t, "verdict") {
+		f := rapid.Float64()
+		a.Verdict = &Verdict{Pass: rapid.Bool().Draw(t, "pass"), Cells: rapid.Int().Draw(t, "cells"), Failed: rapid.Int().Draw(t, "failed"),
+			MaxRatio: f.Draw(t, "ratio"), MaxAbs: f.Draw(t, "abs"), MaxRel: f.Draw(t, "rel"), MaxULP: f.Draw(t, "ulp")}
+	}
+	if rapid.Bool().Draw(t, "status") {
+		a.Status = &Status{Backend: text.Draw(t, "backend"), Device: text.Draw(t, "device"), InUse: rapid.Int().Draw(t, "in use"),
+			Total: rapid.Int().Draw(t, "total"), Tensors: rapid.Int().Draw(t, "n"), Displays: rapid.Int().Draw(t, "d"), PID: rapid.Int().Draw(t, "pid")}
+	}
+	return a
+}
+
+func TestRoundTrip(t *testing.T) {
+	t.Run("request", rapid.MakeCheck(func(t *rapid.T) {
+		want := drawRequest(t)
+		got, err := DecodeRequest(want.Encode())
+		if diff := cmp.Diff(want, got, same); err != nil || diff != "" {
+			t.Fatalf("error %v, difference (-sent +received):\n%s", err, diff)
+		}
+	}))
+	t.Run("answer", rapid.MakeCheck(func(t *rapid.T) {
+		want := drawAnswer(t)
+		got, err := DecodeAnswer(want.Encode())
+		if diff := cmp.Diff(want, got, same); err != nil || diff != "" {
+			t.Fatalf("error %v, difference (-sent +received):\n%s", err, diff)
+		}
+	}))
+}
+
+// Every proper prefix that still decodes must be one that ends between fields: cutting inside a field is an error.
+func TestDecodeTruncated(t *testing.T) {
+	whole := (&Request{Kind: KindRun, IDs: []int{1, 2}, Axes: []string{"heads"}, Op: OpRoPE, Params: Params{Rotary: 8}}).Encode()
+	good := 0
+	for n := range whole {
+		if _, err := DecodeRequest(whole[:n]); err == nil {
+			good++
+		}
+	}
+	if good != 5 { // nothing, and after each of kind, IDs, axes, op
+		t.Errorf("%d prefixes of %d bytes decode, want 5", good, len(whole))
+	}
+}
+
+// A count larger than the bytes that are there is refused before anything is allocated for it.
+func TestDecodeHostileCounts(t *testing.T) {
+	for _, tag := range []byte{3, 8, 9, 10, 11, 14} {
+		body := []byte{tag, 0xff, 0xff, 0xff, 0x7f, 1, 2, 3}
+		allocs := testing.AllocsPerRun(10, func() {
+			if _, err := DecodeRequest(body); err == nil {
+				t.Errorf("tag %d: accepted", tag)
+			}
+		})
+		if allocs > 6 {
+			t.Errorf("tag %d: %v allocations", tag, allocs)
+		}
+	}
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add((&Request{Kind: KindLoad, Path: "/x.npz", Member: "qkv", Axes: []string{"seq", "hidden"}}).Encode())
+	f.Add((&Request{Kind: KindRun, IDs: []int{7}, Op: OpRoPE, Params: Params{Rotary: 8, Positions: []int{3}, InvFreq: []float64{1}}}).Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := DecodeRequest(b)
+		if err != nil {
+			return
+		}
+		again, err := DecodeRequest(r.Encode())
+		if diff := cmp.Diff(r, again, same); err != nil || diff != "" {
+			t.Fatalf("error %v, %s", err, diff)
+		}
+	})
+}
+
+func FuzzDecodeAnswer(f *testing.F) {
+	f.Add((&Answer{Tensors: []Tensor{{ID: 1, Shape: []int{2}, Axes: []string{"seq"}}}, DataLen: 8}).Encode())
+	f.Add((&Answer{Display: &Display{Parts: []Part{{"image/png", []byte("x")}}}, Verdict: &Verdict{Pass: true}, Status: &Status{PID: 1}}).Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, err := DecodeAnswer(b)
+		if err != nil {
+			return
+		}
+		again, err := DecodeAnswer(a.Encode())
+		if diff := cmp.Diff(a, again, same); err != nil || diff != "" {
+			t.Fatalf("error %v, %s", err, diff)
+		}
+	})
+}
+
+// oneByte returns a byte a read, as a socket may.
+type oneByte struct{ r io.Reader }
+
+func (o oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(len(p), 1)]) }
+
+func TestFrames(t *testing.T) {
+	for _, size := range []int{0, 1, 255, chunk - 1, chunk, chunk + 1, 3*chunk + 7} {
+		body := bytes.Repeat([]byte{0xa5}, size)
+		var stream bytes.Buffer
+		if err := WriteFrame(&stream, body); err != nil {
+			t.Fatal(err)
+		}
+		var r io.Reader = bytes.NewReader(stream.Bytes())
+		if size < 1000 {
+			r = oneByte{r}
+		}
+		got, err := ReadFrame(r)
+		if err != nil || !bytes.Equal(got, body) {
+			t.Errorf("size %d: %d bytes, %v", size, len(got), err)
+		}
+		if _, err := ReadFrame(r); err != io.EOF {
+			t.Errorf("size %d: at the end %v, want EOF", size, err)
+		}
+		if size > 0 {
+			cut := bytes.NewReader(stream.Bytes()[:stream.Len()-1])
+			if _, err := ReadFrame(cut); err != io.ErrUnexpectedEOF {
+				t.Errorf("size %d cut: %v, want ErrUnexpectedEOF", size, err)
+			}
+		}
+	}
+	if err := WriteFrame(io.Discard, make([]byte, MaxFrame+1)); err == nil {
+		t.Error("wrote a frame over its limit")
+	}
+	if _, err := ReadFrame(bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff})); err == nil {
+		t.Error("read a frame over its limit")
+	}
+}
+
+// A header that promises 64 MiB and delivers nothing costs one chunk.
+func TestFrameCommitsNoMemoryAhead(t *testing.T) {
+	head := []byte{0, 0, 0, 4}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := ReadFrame(bytes.NewReader(head)); err != io.ErrUnexpectedEOF {
+		t.Fatalf("error %v, want ErrUnexpectedEOF", err)
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 2*chunk {
+		t.Errorf("%d bytes allocated", got)
+	}
+}
+
+func TestFloats(t *testing.T) {
+	for _, n := range []int{0, 1, 37, chunk / 4, chunk/4 + 1, chunk} {
+		want := make([]float32, n)
+		for i := range want {
+			want[i] = math.Float32frombits(uint32(i) * 2654435761) // all kinds of bits, NaN too
+		}
+		got, err := ReadFloats(bytes.NewReader(FloatBytes(want)), 4*n)
+		if err != nil || !bytes.Equal(FloatBytes(got), FloatBytes(want)) {
+			t.Errorf("n %d: differs, %v", n, err)
+		}
+		back := make([]float32, n)
+		decodeFloats(back, FloatBytes(want))
+		if !bytes.Equal(FloatBytes(back), FloatBytes(want)) {
+			t.Errorf("n %d: decodeFloats differs", n)
+		}
+	}
+	for _, n := range []int{-4, 3} {
+		if _, err := ReadFloats(bytes.NewReader(make([]byte, 8)), n); err == nil {
+			t.Errorf("read %d bytes", n)
+		}
+	}
+	if _, err := ReadFloats(bytes.NewReader(make([]byte, 7)), 8); err != io.ErrUnexpectedEOF {
+		t.Errorf("short: %v", err)
+	}
+}
