@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -16,9 +17,9 @@ import (
 type State uint8
 
 const (
-	Good    State = iota // there and in order
-	Absent               // not there; attnb works without it
-	Faulty               // attnb does not work
+	Good   State = iota // there and in order
+	Absent              // not there; attnb works without it
+	Faulty              // attnb does not work
 )
 
 func (s State) String() string { return [...]string{"ok", "absent", "FAULT"}[s] }
@@ -117,9 +118,11 @@ func kernelDirs() []string {
 		roots = append(roots, filepath.Join(prefix, "share", "jupyter"))
 	}
 	roots = append(roots, "/usr/local/share/jupyter", "/usr/share/jupyter")
-	dirs := make([]string, len(roots))
-	for i, root := range roots {
-		dirs[i] = filepath.Join(root, "kernels")
+	var dirs []string
+	for _, root := range roots {
+		if dir := filepath.Join(root, "kernels"); !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
 	}
 	return dirs
 }

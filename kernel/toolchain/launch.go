@@ -3,6 +3,7 @@ package toolchain
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -102,12 +103,9 @@ func programEnviron(env []string) []string {
 	if !ok {
 		return env
 	}
-	kept := env[:0]
-	for _, entry := range env {
-		if !strings.HasPrefix(entry, "TMPDIR=") && !strings.HasPrefix(entry, EnvUserTMPDIR+"=") {
-			kept = append(kept, entry)
-		}
-	}
+	kept := slices.DeleteFunc(env, func(entry string) bool {
+		return strings.HasPrefix(entry, "TMPDIR=") || strings.HasPrefix(entry, EnvUserTMPDIR+"=")
+	})
 	if user != "" {
 		kept = append(kept, "TMPDIR="+user)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/attnb/attnb/kernel/spec"
@@ -59,7 +60,8 @@ func cellEnviron(home spec.Home, real string) []string {
 	if user := goSetting("GOPROXY", goroot(real)); user != "" {
 		proxy += "," + user
 	}
-	return append(os.Environ(), "GOPROXY="+proxy) // the last of a name counts
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GOPROXY=") })
+	return append(env, "GOPROXY="+proxy)
 }
 
 // goSetting is what `go env name` says, for a setting that is plain text, without the 8 ms of asking: the environment,
