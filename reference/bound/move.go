@@ -25,6 +25,14 @@ func Merge(x Heads) (Heads, error) {
 	}, x)
 }
 
+// Unmerge is [reference.Unmerge] of rows [1, S, H d].
+func Unmerge(rows Heads, heads int) (Heads, error) {
+	if err := plain("Unmerge", "rows", rows); err != nil {
+		return Heads{}, err
+	}
+	return both(func(x reference.Heads) (reference.Heads, error) { return reference.Unmerge(x[0], heads) }, rows)
+}
+
 // Swap is [reference.Swap].
 func Swap(x Heads) (Heads, error) {
 	if _, err := measure("Swap", "x", x); err != nil {
