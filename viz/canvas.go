@@ -35,7 +35,7 @@ var named = [fixedColours - steps]color.RGBA{
 	line - steps:         {0xA9, 0xAE, 0xB6, 0xFF},
 	white - steps:        {0xFF, 0xFF, 0xFF, 0xFF},
 	black - steps:        {0x0C, 0x0D, 0x10, 0xFF},
-	hatch - steps:        {0xB4, 0xB8, 0xC0, 0xFF},
+	hatch - steps:        hatching,
 	maskedColour - steps: classColour[masked],
 	nanColour - steps:    classColour[nan],
 	posInfColour - steps: classColour[posInf],
@@ -87,9 +87,12 @@ func between(a, b color.RGBA, t float64) color.RGBA {
 	return color.RGBA{f(a.R, b.R), f(a.G, b.G), f(a.B, b.B), 0xFF}
 }
 
+// darkest is the luminance up to which a ground takes white text.
+const darkest = 0.22
+
 // inkOn is the text colour that reads best on a palette colour.
 func (c *canvas) inkOn(under uint8) uint8 {
-	if luminance(c.colours[under]) > 0.22 {
+	if luminance(c.colours[under]) > darkest {
 		return black
 	}
 	return white
@@ -188,6 +191,11 @@ func (c *canvas) text(x, y float64, s string, st style) {
 	}
 	ppem := fixed.Int26_6(st.size * 64)
 	for _, r := range s {
+		if own, ok := signs[r]; ok {
+			c.polygon(own.outline, st.size, at)
+			pen += own.advance * st.size
+			continue
+		}
 		g, err := st.face.GlyphIndex(&c.buffer, r)
 		if err != nil {
 			continue
@@ -220,6 +228,18 @@ func (c *canvas) outline(segments sfnt.Segments, at func(fixed.Point26_6) (float
 			bx, by := at(s.Args[1])
 			dx, dy := at(s.Args[2])
 			c.raster.CubeTo(ax, ay, bx, by, dx, dy)
+		}
+	}
+	c.raster.ClosePath()
+}
+
+func (c *canvas) polygon(points [][2]float64, size float64, at func(fixed.Point26_6) (float32, float32)) {
+	for i, p := range points {
+		x, y := at(fixed.Point26_6{X: fixed.Int26_6(p[0] * size * 64), Y: fixed.Int26_6(p[1] * size * 64)})
+		if i == 0 {
+			c.raster.MoveTo(x, y)
+		} else {
+			c.raster.LineTo(x, y)
 		}
 	}
 	c.raster.ClosePath()

@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"fmt"
 	"image/color"
 	"math"
 )
@@ -25,7 +26,7 @@ var (
 		curve(steps/2, lch{0.975, 0.004, 60}, lch{0.86, 0.06, 55}, lch{0.7, 0.135, 45}, lch{0.52, 0.165, 32}, lch{0.34, 0.125, 22})...)
 	// white to blue for what is within its bound, then a break: orange to dark red for what is not
 	overBound = append(
-		curve(steps/2, lch{0.985, 0.002, 240}, lch{0.85, 0.055, 240}, lch{0.68, 0.105, 245}, lch{0.56, 0.13, 252}),
+		curve(steps/2, lch{0.985, 0.003, 250}, lch{0.85, 0.06, 250}, lch{0.68, 0.11, 250}, lch{0.56, 0.13, 252}),
 		curve(steps/2, lch{0.8, 0.155, 70}, lch{0.68, 0.19, 45}, lch{0.5, 0.18, 28}, lch{0.3, 0.11, 22})...)
 )
 
@@ -42,11 +43,31 @@ func (k Kind) colours() []color.RGBA {
 
 // The colours of what has no place on a scale appear in none of the maps.
 var classColour = [classes]color.RGBA{
-	masked: {0xCB, 0xCE, 0xD4, 0xFF},
+	masked: {0xD9, 0xDC, 0xE1, 0xFF},
 	nan:    {0xFF, 0x1F, 0xC7, 0xFF},
 	posInf: {0x00, 0x00, 0x00, 0xFF},
 	negInf: {0x00, 0xE5, 0xFF, 0xFF},
 }
+
+// hatching is drawn over masked cells.
+var hatching = color.RGBA{0xBD, 0xC2, 0xCA, 0xFF}
+
+// On a dark page, masked cells recede too.
+var maskedDark, hatchingDark = color.RGBA{0x34, 0x39, 0x41, 0xFF}, color.RGBA{0x52, 0x59, 0x64, 0xFF}
+
+func pageColours() viewColours {
+	v := viewColours{
+		Masked:     [2]string{hex(classColour[masked]), hex(hatching)},
+		MaskedDark: [2]string{hex(maskedDark), hex(hatchingDark)},
+		Fixed:      map[string]string{},
+	}
+	for _, c := range []class{nan, posInf, negInf} {
+		v.Fixed[c.name()] = hex(classColour[c])
+	}
+	return v
+}
+
+func hex(c color.RGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
 
 // curve returns n colours at even OKLab distance along the polyline through the given points.
 func curve(n int, points ...lch) []color.RGBA {

@@ -25,6 +25,6 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("heatmap %q: %d of %d x %d is too large for the interactive view, which holds matrices of %d x %d and %d cells in all: draw it as PNG",
-		e.Title, e.Matrices, e.Rows, e.Cols, maxSide, maxSide, maxCells)
+	return fmt.Sprintf("heatmap %q: %d of %d x %d is too large for the interactive view, which holds %d cells a matrix and %d in all: draw it as PNG",
+		e.Title, e.Matrices, e.Rows, e.Cols, maxCells, maxAll)
 }

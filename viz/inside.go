@@ -27,40 +27,46 @@ const (
 	mostValue  = 23
 )
 
-// values writes the numbers into the cells of all panels, or into none where they do not fit.
-func (c *canvas) values(l layout, matrices []cells, sc scale) {
+// numbers are the texts of all cells and the size that they fit in; nil where they do not fit.
+func (l layout) numbers(matrices []cells, sc scale) (texts [][]string, size float64) {
 	if l.pool != image.Pt(1, 1) || l.cell.Y < leastValue*3/2 || l.cell.X < leastValue*2 {
-		return
+		return nil, 0
 	}
-	f := formatFor(sc)
-	texts := make([][]string, len(matrices))
+	write := formatFor(sc)
 	longest := 0.0
-	for i, m := range matrices {
-		texts[i] = make([]string, len(m.value))
+	for _, m := range matrices {
+		t := make([]string, len(m.value))
 		for k, v := range m.value {
 			switch m.class[k] {
 			case masked:
 				continue
 			case finite:
-				texts[i][k] = f(float64(v))
+				t[k] = write(float64(v))
 			default:
-				texts[i][k] = m.class[k].name()
+				t[k] = m.class[k].name()
 			}
-			longest = max(longest, regular().width(texts[i][k], 1))
+			longest = max(longest, regular().width(t[k], 1))
 		}
+		texts = append(texts, t)
 	}
-	size := min(mostValue, float64(l.cell.X-10)/longest, float64(l.cell.Y)*0.55)
-	if longest == 0 || size < leastValue {
-		return
+	if longest == 0 {
+		return nil, 0
 	}
-	for i, m := range matrices {
+	size = min(mostValue, float64(l.cell.X-10)/longest, float64(l.cell.Y)*0.55)
+	if size < leastValue {
+		return nil, 0
+	}
+	return texts, size
+}
+
+// numbers writes the values into the cells of all panels, where they fit.
+func (c *canvas) numbers(l layout, matrices []cells, sc scale) {
+	all, size := l.numbers(matrices, sc)
+	for i, texts := range all {
 		p := l.panels[i]
-		for k, s := range texts[i] {
-			if s == "" {
-				continue
-			}
-			x := p.Min.X + k%m.cols*l.cell.X + l.cell.X/2
-			y := p.Min.Y + k/m.cols*l.cell.Y + l.cell.Y/2
+		for k, s := range texts {
+			x := p.Min.X + k%matrices[i].cols*l.cell.X + l.cell.X/2
+			y := p.Min.Y + k/matrices[i].cols*l.cell.Y + l.cell.Y/2
 			under := c.Pix[c.PixOffset(x, y)]
 			c.centre(float64(x), float64(y), s, style{face: regular(), size: size, ink: c.inkOn(under)})
 		}

@@ -33,6 +33,8 @@ const (
 	barWidth  = 26
 	barHigh   = 620
 	barLow    = 190
+
+	barNameGap = 34 // from the bar's top up to the middle of its name
 )
 
 // tick is a labelled row or column.
@@ -53,6 +55,9 @@ type layout struct {
 	turn          float64 // of the column labels, degrees
 	titleLines    []string
 	subtitleLines []string
+	rowRoom       int  // width of the row labels
+	colRoom       int  // height of the column labels
+	named         bool // panels have names above them
 	bar           image.Rectangle
 	legendTop     int
 	legendLines   [][]entry
@@ -65,17 +70,17 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 	down := ceilDiv(n, across)
 	drawn := image.Pt(ceilDiv(h.cols(), pool.X)*cell.X, ceilDiv(h.rows(), pool.Y)*cell.Y)
 
-	l.rowTicks = ticksOf(h.RowLabels, h.rows(), ceilDiv(tickSize*4/3*pool.Y, cell.Y))
-	rowRoom := widest(l.rowTicks)
-	colRoom := l.columns(h)
+	l.rowTicks = ticksOf(h.RowLabels, h.rows(), ceilDiv(h.rowStep()*pool.Y, cell.Y))
+	l.rowRoom = widest(l.rowTicks)
+	l.colRoom = l.columns(h)
 
 	nameHigh := 0
 	for _, m := range h.Matrices {
 		if m.Name != "" && drawn.X >= 2*nameSize {
-			nameHigh = lineOf(nameSize)
+			l.named, nameHigh = true, lineOf(nameSize)
 		}
 	}
-	left := margin + lineOf(axisSize) + rowRoom + tickLength + 8
+	left := margin + lineOf(axisSize) + l.rowRoom + tickLength + 8
 	panelsWide := across*drawn.X + (across-1)*gap
 	panelsHigh := down*drawn.Y + (down-1)*(gap+nameHigh) + nameHigh
 	barLeft := left + panelsWide + 2*gap
@@ -90,7 +95,7 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 		l.titleLines = []string{bold().fit(title, titleSize, room)}
 		y += lineOf(titleSize)
 	}
-	l.subtitleLines = wrap(subtitle, " · ", subtitleSize, room)
+	l.subtitleLines = wrap(subtitle, "  |  ", subtitleSize, room)
 	y += len(l.subtitleLines) * lineOf(subtitleSize)
 	y += gap - 6
 
@@ -101,7 +106,7 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 	}
 	barTop := top + nameHigh
 	if nameHigh == 0 {
-		barTop += lineOf(tickSize)
+		barTop += barNameGap
 		for i := range l.panels {
 			l.panels[i] = l.panels[i].Add(image.Pt(0, barTop-top))
 		}
@@ -109,7 +114,7 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 	}
 	high := min(max(panelsHigh-(barTop-top), barLow), barHigh)
 	l.bar = image.Rect(barLeft, barTop, barLeft+barWidth, barTop+high)
-	y = max(top+panelsHigh+tickLength+colRoom+8+lineOf(axisSize), l.bar.Max.Y+tickSize)
+	y = max(top+panelsHigh+tickLength+l.colRoom+8+lineOf(axisSize), l.bar.Max.Y+tickSize)
 
 	l.legendTop = y + 12
 	l.legendLines = wrapEntries(legend, room)
@@ -118,6 +123,14 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 	}
 	l.height = y + margin - 6
 	return l
+}
+
+// rowStep is the least distance of row labels: indices read well with some of them left out, tokens want to be complete.
+func (h Heatmap) rowStep() int {
+	if h.RowLabels == nil {
+		return 2 * tickSize
+	}
+	return tickSize * 4 / 3
 }
 
 // columns chooses the column ticks and their turn, and returns the height that they need.

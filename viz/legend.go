@@ -2,6 +2,7 @@ package viz
 
 import (
 	"fmt"
+	"image"
 	"strings"
 )
 
@@ -13,17 +14,17 @@ type entry struct {
 }
 
 // legend names what the picture shows beside the scale.
-func (h Heatmap) legend(s summary) []entry {
+func (h Heatmap) legend(s summary, quote func(string) string) []entry {
 	var l []entry
 	for _, c := range []class{masked, nan, posInf, negInf} {
 		if s.count[c] > 0 {
-			l = append(l, entry{class: c, text: fmt.Sprintf("%s: %s", strings.Replace(c.name(), "-", "−", 1), counted(s.count[c], "cell"))})
+			l = append(l, entry{class: c, text: fmt.Sprintf("%s: %s", c.name(), counted(s.count[c], "cell"))})
 		}
 	}
 	for i, m := range h.Marks {
-		text := h.where(at{m.Matrix, m.Row, m.Col}, printedLabel)
+		text := h.where(at{m.Matrix, m.Row, m.Col}, quote)
 		if m.Label != "" {
-			text = printed(regular(), m.Label) + ": " + text
+			text = quote(m.Label) + ": " + text
 		}
 		l = append(l, entry{mark: i + 1, text: text})
 	}
@@ -54,7 +55,7 @@ func (h Heatmap) where(c at, quote func(string) string) string {
 func printedLabel(s string) string { return shown(s, regular().has) }
 
 // subtitle states shape, range and, where it is so, that the picture is pooled.
-func (h Heatmap) subtitle(s summary, poolRows, poolCols int) []string {
+func (h Heatmap) subtitle(s summary, pool image.Point) []string {
 	shape := fmt.Sprintf("%d × %d", h.rows(), h.cols())
 	if n := len(h.Matrices); n > 1 {
 		shape = fmt.Sprintf("%d of %s, one scale", n, shape)
@@ -68,12 +69,12 @@ func (h Heatmap) subtitle(s summary, poolRows, poolCols int) []string {
 	default:
 		parts = append(parts, fmt.Sprintf("%s to %s", number(s.min, 4), number(s.max, 4)))
 	}
-	if poolRows > 1 || poolCols > 1 {
+	if pool != image.Pt(1, 1) {
 		pick := "largest magnitude"
 		if h.Kind == Probabilities || h.Kind == Errors {
 			pick = "maximum"
 		}
-		parts = append(parts, fmt.Sprintf("pooled: each pixel is the %s of %d × %d cells", pick, poolRows, poolCols))
+		parts = append(parts, fmt.Sprintf("pooled: each pixel is the %s of %d × %d cells", pick, pool.Y, pool.X))
 	}
 	return parts
 }

@@ -2,6 +2,7 @@ package viz
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/png"
 	"strconv"
@@ -25,29 +26,45 @@ func (h Heatmap) Picture() (Picture, error) {
 	if err := h.check(); err != nil {
 		return Picture{}, err
 	}
-	across, cell, pool := h.grid()
-	var s summary
-	matrices := make([]cells, len(h.Matrices))
-	for i := range h.Matrices {
-		matrices[i] = h.pool(i, pool.Y, pool.X, &s)
-	}
-	sc := h.Kind.scale(s)
-	l := h.plan(sc, h.subtitle(s, pool.Y, pool.X), h.legend(s), pool, cell, across)
+	return h.prepare().picture()
+}
 
-	c := newCanvas(l.width, l.height, h.Kind)
-	for i, m := range matrices {
-		c.panel(l, i, m, sc)
+// drawing is a heatmap ready to be drawn.
+type drawing struct {
+	Heatmap
+	summary  summary
+	scale    scale
+	matrices []cells // pooled
+	layout   layout
+}
+
+func (h Heatmap) prepare() *drawing {
+	d := &drawing{Heatmap: h, matrices: make([]cells, len(h.Matrices))}
+	across, cell, pool := h.grid()
+	for i := range h.Matrices {
+		d.matrices[i] = h.pool(i, pool.Y, pool.X, &d.summary)
 	}
-	c.values(l, matrices, sc)
-	c.marks(l, h.Marks)
-	c.labels(l, h)
-	c.bar(l, sc)
+	d.scale = h.Kind.scale(d.summary)
+	d.layout = h.plan(d.scale, h.subtitle(d.summary, pool), h.legend(d.summary, printedLabel), pool, cell, across)
+	return d
+}
+
+func (d *drawing) picture() (Picture, error) {
+	l := d.layout
+	c := newCanvas(l.width, l.height, d.Kind)
+	for i, m := range d.matrices {
+		c.panel(l, i, m, d.scale)
+	}
+	c.numbers(l, d.matrices, d.scale)
+	c.marks(l, d.Marks)
+	c.labels(l, d.Heatmap)
+	c.bar(l, d.scale)
 	c.legend(l)
 
 	var b bytes.Buffer
 	e := png.Encoder{CompressionLevel: png.BestSpeed}
 	if err := e.Encode(&b, c.Paletted); err != nil {
-		return Picture{}, err
+		return Picture{}, fmt.Errorf("heatmap %q: %w", d.Title, err)
 	}
 	return Picture{b.Bytes(), l.width / density, l.height / density}, nil
 }
@@ -88,7 +105,7 @@ func (c *canvas) labels(l layout, h Heatmap) {
 	ticks := style{face: regular(), size: tickSize, ink: dim}
 	axis := style{face: regular(), size: axisSize, ink: ink}
 	for i, p := range l.panels {
-		if name := h.Matrices[i].Name; name != "" && p.Dx() >= 2*nameSize {
+		if name := h.Matrices[i].Name; name != "" && l.named {
 			c.text(float64(p.Min.X), float64(p.Min.Y)-nameSize*0.42,
 				bold().fit(printed(bold(), name), nameSize, float64(p.Dx())), style{face: bold(), size: nameSize, ink: ink})
 		}
@@ -129,37 +146,18 @@ func (c *canvas) bar(l layout, sc scale) {
 		c.fill(image.Rect(b.Min.X, y, b.Max.X, y+1), uint8(step(sc.barColour(t), steps)))
 	}
 	st := style{face: regular(), size: tickSize, ink: dim}
-	name := st
-	name.ink = ink
-	c.left(float64(b.Min.X), float64(b.Min.Y)-tickSize*0.85, sc.kind.quantity(), name)
-
-	all := sc.ticks()
-	heightOf := func(v float64) int { return b.Max.Y - 1 - int(sc.bar(v)*float64(b.Dy()-1)+0.5) }
-	var taken []int
-	write := func(v float64, strong bool) {
-		y := heightOf(v)
-		for _, other := range taken {
-			if y-other < tickSize+4 && other-y < tickSize+4 {
-				return
-			}
+	strong := style{face: bold(), size: tickSize, ink: ink}
+	c.left(float64(b.Min.X), float64(b.Min.Y)-barNameGap, sc.kind.quantity(), style{face: regular(), size: tickSize, ink: ink})
+	for _, t := range l.barTicks(sc) {
+		at := image.Rect(b.Max.X+1, t.y-1, b.Max.X+1+tickLength, t.y+1)
+		if t.strong { // across the bar
+			at.Min.X = b.Min.X - 4
+			c.fill(at, ink)
+			c.left(float64(b.Max.X+tickLength+6), float64(t.y), number(t.value, 3), strong)
+			continue
 		}
-		taken = append(taken, y)
-		c.fill(image.Rect(b.Max.X+1, y-1, b.Max.X+1+tickLength, y+1), line)
-		s := st
-		if strong {
-			s.ink, s.face = ink, bold()
-		}
-		c.left(float64(b.Max.X+tickLength+6), float64(y), number(v, 3), s)
-	}
-	if sc.kind == Errors { // the threshold comes first and is drawn across the bar
-		y := heightOf(1)
-		c.fill(image.Rect(b.Min.X-4, y-1, b.Max.X+tickLength, y+1), ink)
-		write(1, true)
-	}
-	write(all[len(all)-1], false)
-	write(all[0], false)
-	for _, v := range all {
-		write(v, false)
+		c.fill(at, line)
+		c.left(float64(b.Max.X+tickLength+6), float64(t.y), number(t.value, 3), st)
 	}
 }
 

@@ -125,3 +125,31 @@ func tidy(s string) string {
 	}
 	return mantissa + "e" + sign + strings.TrimLeft(exp[1:], "0")
 }
+
+// barTick is a value written beside the colour bar, at a height of the picture.
+type barTick struct {
+	value  float64
+	y      int
+	strong bool // the threshold of errors
+}
+
+// barTicks are those of a scale's ticks that there is room for: the threshold first, then the ends, then the rest.
+func (l layout) barTicks(s scale) []barTick {
+	all := s.ticks()
+	order := append([]float64{all[len(all)-1], all[0]}, all...)
+	if s.kind == Errors {
+		order = append([]float64{1}, order...)
+	}
+	var out []barTick
+	for i, v := range order {
+		y := l.bar.Max.Y - 1 - int(math.Round(s.bar(v)*float64(l.bar.Dy()-1)))
+		free := true
+		for _, t := range out {
+			free = free && (y-t.y >= tickSize+4 || t.y-y >= tickSize+4)
+		}
+		if free {
+			out = append(out, barTick{v, y, s.kind == Errors && i == 0})
+		}
+	}
+	return out
+}

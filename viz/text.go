@@ -53,8 +53,27 @@ func (t *typeface) measure(b *sfnt.Buffer, r rune) fixed.Int26_6 {
 	return a
 }
 
-// has reports whether the font can show the rune.
+// sign is a character that the font lacks and the labels need: its advance and its outline, in ems, y down.
+type sign struct {
+	advance float64
+	outline [][2]float64
+}
+
+const (
+	lineBreak = '↵'
+	openSpace = '␣'
+)
+
+var signs = map[rune]sign{
+	lineBreak: {0.8, [][2]float64{{0.06, -0.25}, {0.3, -0.43}, {0.3, -0.29}, {0.63, -0.29}, {0.63, -0.62}, {0.71, -0.62}, {0.71, -0.21}, {0.3, -0.21}, {0.3, -0.07}}},
+	openSpace: {0.5, [][2]float64{{0.06, -0.1}, {0.06, 0.1}, {0.44, 0.1}, {0.44, -0.1}, {0.38, -0.1}, {0.38, 0.04}, {0.12, 0.04}, {0.12, -0.1}}},
+}
+
+// has reports whether the rune can be shown.
 func (t *typeface) has(r rune) bool {
+	if _, ok := signs[r]; ok {
+		return true
+	}
 	var b sfnt.Buffer
 	g, err := t.GlyphIndex(&b, r)
 	return err == nil && g != 0
@@ -67,6 +86,8 @@ func (t *typeface) width(s string, size float64) float64 {
 	for _, r := range s {
 		if int(r) < len(t.advance) {
 			sum += t.advance[r]
+		} else if s, ok := signs[r]; ok {
+			sum += fixed.Int26_6(s.advance * em * 64)
 		} else {
 			sum += t.measure(&b, r)
 		}
@@ -88,7 +109,7 @@ func (t *typeface) fit(s string, size, limit float64) string {
 	return "…"
 }
 
-// shown makes every character of a label visible: a line break is ¶, a space at either end is ·, and what is invisible, is not
+// shown makes every character of a label visible: a line break is ↵, a space at either end is ␣, and what is invisible, is not
 // valid UTF-8 or has no glyph is escaped as Go and JSON escape it.
 func shown(label string, has func(rune) bool) string {
 	if label == "" {
@@ -101,9 +122,9 @@ func shown(label string, has func(rune) bool) string {
 		r, n := utf8.DecodeRuneInString(label[i:])
 		switch {
 		case r == '\n':
-			b.WriteRune('¶')
+			b.WriteRune(lineBreak)
 		case r == ' ' && (i < start || i >= start+len(inner)):
-			b.WriteRune('·')
+			b.WriteRune(openSpace)
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, label[i])
 		case r == '\t':

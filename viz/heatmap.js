@@ -1,0 +1,213 @@
+// Draws one heatmap into host. host holds the PNG of the same picture; it stays when anything here fails.
+//
+// view: what html.go sends: the option that go-echarts made, values as base64 f32, scale, labels, places of the text.
+// packed: the ECharts script, gzipped, in base64. Everything that is text goes through textContent or a canvas: labels run nothing.
+function attnbHeatmap(host, view, packed) {
+  const png = host.firstElementChild;
+  const floats = b64 => new Float32Array(bytes(b64).buffer);
+  const values = view.values.map(floats);
+  const masks = view.masks.map(b64 => (b64 ? bytes(b64) : null));
+  const { rows, cols } = view;
+
+  function bytes(b64) {
+    return Uint8Array.from(atob(b64), c => c.charCodeAt(0));
+  }
+
+  // One copy of the library a page, found again by later outputs.
+  function library() {
+    const name = view.library, loading = name + " loading";
+    if (window[name]) return Promise.resolve(window[name]);
+    window[loading] ??= (async () => {
+      const unpacked = new Blob([bytes(packed)]).stream().pipeThrough(new DecompressionStream("gzip"));
+      const script = document.createElement("script");
+      script.textContent = await new Response(unpacked).text();
+      document.head.append(script);
+      script.remove();
+      if (!window[name]) throw new Error("this page runs no script of ours");
+      return window[name];
+    })().finally(() => delete window[loading]);
+    return window[loading];
+  }
+
+  const classOf = (m, k) => {
+    if (masks[m] && (masks[m][k >> 3] >> (k & 7)) & 1) return "masked";
+    const v = values[m][k];
+    return v !== v ? "NaN" : v === Infinity ? "+Inf" : v === -Infinity ? "-Inf" : "";
+  };
+
+  // The place of a value in the colour map, as the PNG has it.
+  const clamp = t => Math.min(Math.max(t, 0), 1);
+  function place(v) {
+    const { errors, lo, hi } = view.scale;
+    if (!errors) return clamp((v / 2 - lo / 2) / (hi / 2 - lo / 2));
+    if (v <= 1) return (clamp((v - lo) / (1 - lo)) / 2) * view.scale.belowOne;
+    return 0.5 + clamp(Math.log(v) / Math.log(hi)) / 2;
+  }
+
+  // %.9g: nine digits name an f32 exactly.
+  function exact(v) {
+    if (v === 0) return Object.is(v, -0) ? "-0" : "0";
+    const [digits, exponent] = v.toExponential(8).split("e");
+    if (exponent < -5 || exponent >= 9) return `${Number(digits)}e${exponent}`;
+    return String(Number(v.toPrecision(9)));
+  }
+
+  // Colours that follow the page: its text colour says whether it is dark.
+  function theme() {
+    const ink = getComputedStyle(host).color;
+    const [r, g, b] = (ink.match(/[\d.]+/g) || [0, 0, 0]).map(Number);
+    const dark = 0.2126 * r + 0.7152 * g + 0.0722 * b > 128;
+    return { ink, dark, masked: dark ? view.colours.maskedDark : view.colours.masked, ...view.colours.fixed };
+  }
+
+  function hatch([back, line]) {
+    const tile = document.createElement("canvas"), side = 6;
+    tile.width = tile.height = side;
+    const g = tile.getContext("2d");
+    g.fillStyle = back;
+    g.fillRect(0, 0, side, side);
+    g.strokeStyle = line;
+    g.beginPath();
+    for (const x of [-side, 0, side]) g.moveTo(x, side), g.lineTo(x + side, 0);
+    g.stroke();
+    return tile;
+  }
+
+  function option(colours) {
+    const o = structuredClone(view.option);
+    const pattern = { image: hatch(colours.masked), repeat: "repeat" };
+    const fill = c => (c === "masked" ? pattern : colours[c]);
+    const item = (m, k) => {
+      const col = k % cols, row = (k - col) / cols, c = classOf(m, k);
+      if (!c) return [col, row, place(values[m][k])];
+      return { value: [col, row, 0], visualMap: false, itemStyle: { color: fill(c) } };
+    };
+    o.series.forEach((s, i) => {
+      if (i < values.length) {
+        s.data = Array.from(values[i], (_, k) => item(i, k));
+        return;
+      }
+      const m = view.marks[i - values.length]; // the outline of a marked cell, over the others
+      const cell = item(m.matrix, m.row * cols + m.col);
+      s.data = [{ itemStyle: {}, ...(Array.isArray(cell) ? { value: cell } : cell) }];
+      Object.assign(s.data[0].itemStyle, { borderColor: colours.dark ? "#fff" : "#000", borderWidth: 2.5 });
+    });
+    if (view.numbers) {
+      view.numbers.forEach((texts, m) => texts.forEach((text, k) => {
+        if (!text) return;
+        const cell = o.series[m].data[k], steps = view.lightInk.length;
+        const light = Array.isArray(cell) ? view.lightInk[Math.min(Math.floor(cell[2] * steps), steps - 1)] : text === "+Inf";
+        const label = { show: true, formatter: text, color: light ? "#fff" : "#0c0d10", fontSize: view.numberSize };
+        o.series[m].data[k] = Array.isArray(cell) ? { value: cell, label } : { ...cell, label };
+      }));
+    }
+    const font = getComputedStyle(host).fontFamily;
+    o.textStyle = { color: colours.ink, fontFamily: font };
+    for (const axis of [...o.xAxis, ...o.yAxis]) {
+      axis.nameTextStyle = { color: colours.ink, fontSize: 12 };
+      axis.axisLabel = { ...axis.axisLabel, color: colours.ink, fontSize: 11 };
+      axis.axisTick = { ...axis.axisTick, lineStyle: { color: colours.ink, opacity: 0.5 } };
+      axis.axisLine = { ...axis.axisLine, lineStyle: { color: colours.ink, opacity: 0.5 } };
+    }
+    o.tooltip.formatter = tip;
+    return o;
+  }
+
+  const element = (tag, style, text) => {
+    const e = document.createElement(tag);
+    if (style) e.style.cssText = style;
+    if (text !== undefined) e.textContent = text;
+    return e;
+  };
+
+  function tip(p) {
+    const mark = view.marks[p.seriesIndex - values.length];
+    const m = mark ? mark.matrix : p.seriesIndex;
+    const k = mark ? mark.row * cols + mark.col : p.dataIndex;
+    const col = k % cols, row = (k - col) / cols, c = classOf(m, k);
+    const box = element("div", "line-height:1.5;text-align:left");
+    const say = (name, text, strong) => {
+      const line = element("div");
+      line.append(name + " ", element("bdi", strong ? "font-weight:600" : "", text));
+      box.append(line);
+    };
+    const cell = (axis, i, labels) => say(axis, labels ? `${i} “${labels[i]}”` : String(i));
+    if (values.length > 1) say("", view.names[m] || `matrix ${m}`, true);
+    cell(view.rowAxis, row, view.rowLabels);
+    cell(view.colAxis, col, view.colLabels);
+    say(view.quantity, c || exact(values[m][k]), true);
+    for (const other of view.marks) {
+      if (other.matrix === m && other.row === row && other.col === col && other.label) say("", other.label);
+    }
+    return box;
+  }
+
+  // What ECharts does not draw: title, names, the colour bar's ticks, the legend.
+  function text(frame, colours) {
+    const at = (x, y, css, s) => frame.append(element("div", `position:absolute;left:${x}px;top:${y}px;white-space:nowrap;${css}`, s));
+    for (const t of view.texts) at(t.x, t.y, t.css, t.text);
+    for (const t of view.ticks) {
+      at(t.x - 4, t.y, `width:4px;border-top:1px solid;opacity:${t.strong ? 1 : 0.5}`, "");
+      at(t.x + 4, t.y, `transform:translateY(-50%);font-size:11px;${t.strong ? "font-weight:600" : ""}`, t.text);
+    }
+    const legend = element("div", `position:absolute;left:14px;right:14px;top:${view.legendTop}px;display:flex;flex-wrap:wrap;gap:4px 20px;font-size:12px`);
+    for (const e of view.legend) {
+      const [back, line] = e.class === "masked" ? colours.masked : [colours[e.class] || "transparent", ""];
+      const css = "display:inline-block;width:13px;height:13px;vertical-align:-2px;margin-right:6px;box-sizing:border-box;" +
+        (line ? `background:repeating-linear-gradient(-45deg,${line} 0 1px,${back} 1px 4.2px);` : `background:${back};`) +
+        `border:${e.class ? "1px" : "2.5px"} solid ${e.class ? "#8888" : "currentColor"}`;
+      const entry = element("span");
+      entry.append(element("span", css), element("bdi", "", e.text));
+      legend.append(entry);
+    }
+    frame.append(legend);
+  }
+
+  let chart = null, frame = null, drawnIn = "";
+  function undraw() {
+    if (chart) chart.dispose();
+    if (frame) frame.remove();
+    chart = frame = null;
+  }
+
+  function draw(echarts) {
+    undraw();
+    const colours = theme();
+    drawnIn = colours.ink;
+    frame = element("div", `position:relative;width:${view.width}px;height:${view.height}px;line-height:1.35;font-size:12px`);
+    frame.setAttribute("role", "img");
+    frame.setAttribute("aria-label", png.alt);
+    const canvas = element("div", "position:absolute;inset:0");
+    frame.append(canvas);
+    text(frame, colours);
+    host.append(frame);
+    png.style.display = "none";
+    chart = echarts.init(canvas, null, { width: view.width, height: view.height });
+    chart.setOption(option(colours));
+    // the same cell in every panel
+    const all = params => values.map((_, i) => i).filter(i => i !== params.seriesIndex)
+      .map(seriesIndex => ({ seriesIndex, dataIndex: params.dataIndex }));
+    const lead = params => params.seriesIndex < values.length && values.length > 1;
+    chart.on("mouseover", p => lead(p) && chart.dispatchAction({ type: "highlight", batch: all(p) }));
+    chart.on("mouseout", p => lead(p) && chart.dispatchAction({ type: "downplay", batch: all(p) }));
+    chart.getZr().on("dblclick", () => chart.dispatchAction({ type: "dataZoom", batch: [0, 1].map(i => ({ dataZoomIndex: i, start: 0, end: 100 })) }));
+  }
+
+  library().then(echarts => {
+    // Drawn while shown: an output that is taken out of the page, or hidden, holds no canvas.
+    const update = () => {
+      const shown = host.isConnected && host.clientWidth > 0;
+      if (!shown) undraw();
+      else if (!chart || drawnIn !== getComputedStyle(host).color) draw(echarts);
+    };
+    new ResizeObserver(update).observe(host);
+    const themes = new MutationObserver(() => (host.isConnected ? update() : undraw()));
+    for (const e of [document.documentElement, document.body]) themes.observe(e, { attributes: true });
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
+    update();
+  }).catch(err => {
+    undraw();
+    png.style.display = "";
+    host.append(element("div", "font-size:11px;opacity:.7", `The picture is not interactive here: ${err.message || err}`));
+  });
+}
