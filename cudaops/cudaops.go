@@ -58,7 +58,8 @@ type RoPE struct {
 	Magnitude  float64 // multiplies cosine and sine; 0 means 1 (YaRN's attention factor)
 }
 
-// MaxPosition bounds |position|: beyond it an f64 angle no longer keeps f32 accuracy after reduction.
+// MaxPosition is above every |position|, and every |position * frequency|: from it on an f64 angle no longer keeps f32
+// accuracy after reduction.
 const MaxPosition = 1 << 27
 
 // Mask says which columns (keys) a row (query) sees. The zero value hides nothing.

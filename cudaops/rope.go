@@ -48,9 +48,9 @@ func (r RoPE) complete(rows, dim int) (RoPE, error) {
 		return r, err
 	}
 	for i, f := range r.InvFreq {
-		// A sine or cosine further out than MaxPosition turns at frequency 1 is as inaccurate as there.
-		if math.Abs(f)*float64(farthest) > MaxPosition {
-			return r, fmt.Errorf("position %d times inverse frequency %d, %v, is beyond %d", farthest, i, f, MaxPosition)
+		// What bounds the accuracy is the angle: a position at frequency 1.
+		if math.Abs(f)*float64(farthest) >= MaxPosition {
+			return r, fmt.Errorf("inverse frequency %d is %v: |position| %d times it must be below %d", i, f, farthest, MaxPosition)
 		}
 	}
 	return r, nil
@@ -60,8 +60,8 @@ func (r RoPE) complete(rows, dim int) (RoPE, error) {
 func (r RoPE) farthest(rows int) (int, error) {
 	if r.Positions == nil {
 		// A difference of two positions in range cannot overflow; a sum of Offset and rows could.
-		if r.Offset < -MaxPosition || r.Offset > MaxPosition || rows-1 > MaxPosition-r.Offset {
-			return 0, fmt.Errorf("offset %d with %d rows leaves the positions -%d to %d", r.Offset, rows, MaxPosition, MaxPosition)
+		if r.Offset <= -MaxPosition || r.Offset >= MaxPosition || rows-1 >= MaxPosition-r.Offset {
+			return 0, fmt.Errorf("offset %d with %d rows: |position| must be below %d", r.Offset, rows, MaxPosition)
 		}
 		return max(-r.Offset, r.Offset+rows-1), nil
 	}
@@ -73,8 +73,8 @@ func (r RoPE) farthest(rows int) (int, error) {
 	}
 	far := 0
 	for row, p := range r.Positions {
-		if p < -MaxPosition || p > MaxPosition {
-			return 0, fmt.Errorf("position %d of row %d is not within -%d to %d", p, row, MaxPosition, MaxPosition)
+		if p <= -MaxPosition || p >= MaxPosition {
+			return 0, fmt.Errorf("position %d of row %d: |position| must be below %d", p, row, MaxPosition)
 		}
 		far = max(far, p, -p)
 	}

@@ -78,6 +78,9 @@ func (o *online) finish(dst []float32, seen int) {
 
 // lse is the natural log of the sum of exp(score).
 func (o *online) lse() float32 {
+	if o.m == float32(math.Inf(1)) {
+		return o.m // l is NaN, but no other term counts
+	}
 	return float32(float64(o.m) + math.Log(float64(o.l)))
 }
 

@@ -7,7 +7,9 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 
 	"github.com/attnb/attnb/cudaops"
@@ -49,9 +51,20 @@ func data(m cudaops.Memory) []float32 { return m.(*block).data }
 func (b *Backend) Info() cudaops.Info {
 	return cudaops.Info{
 		Backend:     "host",
-		Device:      fmt.Sprintf("%s, %d cores", runtime.GOARCH, b.workers),
+		Device:      fmt.Sprintf("%s, %d workers", processor(), b.workers),
 		MemoryTotal: b.budget,
 	}
+}
+
+// processor is the name that Linux knows the processor by, else the architecture.
+func processor() string {
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(info)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
 }
 
 // Alloc returns n elements.

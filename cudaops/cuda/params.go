@@ -1,0 +1,88 @@
+package cuda
+
+// The parameters of the kernels, as cudaops/kernels declares them in C: same fields, same order, same layout.
+
+// pointer is an address in the GPU's memory; 0 is null.
+type pointer uint64
+
+// view is [heads, rows, cols]: element (h, s, i) is p[h*hs + s*rs + i].
+type view struct {
+	p      pointer
+	hs, rs int64
+}
+
+type extent struct {
+	heads, rows, cols        uint32
+	lanes, tiles, headsInner uint32
+}
+
+const gatherPairs = 8
+
+type pairParams struct {
+	dst, src         view
+	extent           extent
+	blocks, reserved uint32
+}
+
+type gatherParams struct {
+	pair            [gatherPairs]pairParams
+	pairs, reserved uint32
+}
+
+type addParams struct {
+	dst, a, b view
+	extent    extent
+}
+
+const (
+	ropeFrequencies = 256
+	ropeTable       = 512
+)
+
+type ropeParams struct {
+	dst, src            view
+	positions           pointer
+	offset              int64
+	magnitude           float64
+	heads, rows, cols   uint32
+	pairs, first, count uint32
+	copyFrom            uint32
+	rowsPerBlock        uint32
+	headsPerBlock       uint32
+	floatAngles         uint32
+	frequency           [ropeFrequencies]float64
+}
+
+type softmaxParams struct {
+	dst, src         view
+	heads, rows      uint32
+	cols, diagonal   int64
+	causal, reserved int32
+}
+
+type gemmParams struct {
+	a, b, c        view
+	bias           pointer
+	m, n, k, group uint32
+	alpha          float32
+	vec            int32
+}
+
+type prefillParams struct {
+	out, q, k, v          view
+	lse                   pointer
+	lseStride             int64
+	diagonal              int64
+	s, t, d, group        uint32
+	scale                 float32
+	causal, vec, reserved int32
+}
+
+type decodeParams struct {
+	out, q, k, v       view
+	part               pointer
+	heads, t, d, group uint32
+	splits, keys       uint32
+	scale              float32
+	vec                int32
+}
