@@ -103,7 +103,7 @@ func checkAttention(q, k, v Heads) (qs shape, perKV int, err error) {
 	}
 	if qs.dim != ks.dim || ks.heads != vs.heads || ks.rows != vs.rows {
 		return qs, 0, &reference.Error{Op: "Attention", Kind: reference.ErrShape,
-			Detail: fmt.Sprintf("q %v, k %v and v %v: heads, rows, dim", qs, ks, vs)}
+			Detail: fmt.Sprintf("q %v, k %v and v %v: heads, rows or dim", qs, ks, vs)}
 	}
 	perKV, err = group("Attention", qs, ks)
 	return qs, perKV, err

@@ -33,6 +33,8 @@ func (x Heads) head(h int) Heads {
 // shape is what a Heads measures.
 type shape struct{ heads, rows, dim int }
 
+func (s shape) String() string { return fmt.Sprintf("[%d, %d, %d]", s.heads, s.rows, s.dim) }
+
 // measure returns the shape of x, whose values and errors must all be matrices of one size.
 func measure(op, name string, x Heads) (shape, error) {
 	refuse := func(format string, args ...any) (shape, error) {

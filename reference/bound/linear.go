@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/attnb/attnb/reference"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -49,6 +50,8 @@ func Linear(x, w, b Heads) (Heads, error) {
 // again for an exponential to base 2.
 //
 //	E = |scale| ((1 + gamma_(d+4)) sum (|q| + Eq)(|k| + Ek) - sum |q||k|)
+//
+// and where denormal results are flushed to 0, 2^-126 each: of d+1 products, and of a scaled q against |k|.
 func Scores(q, k Heads, scale float64) (Heads, error) {
 	qs, err := measure("Scores", "q", q)
 	if err != nil {
@@ -87,13 +90,16 @@ func scores(q, k Heads, scale float64) (Heads, error) {
 	_, d := q.Value[0].Dims()
 	exact, most := products(q, k)
 	rounding, size := 1+gamma(d+4), math.Abs(scale)
-	floor := (1 + size) * float64(d+1) * tiny
+	floor := make([]float64, exact.RawMatrix().Cols)
+	for j := range floor {
+		floor[j] = tiny * ((1+size)*float64(d+1) + floats.Norm(k.Value[0].RawRowView(j), 1))
+	}
 	e := most // in place: score matrices are the largest thing there is
 	rows, _ := e.Dims()
 	for row := range rows {
 		to, least := e.RawRowView(row), exact.RawRowView(row)
 		for j := range to {
-			to[j] = size*(rounding*to[j]-least[j]) + floor
+			to[j] = size*(rounding*to[j]-least[j]) + floor[j]
 		}
 	}
 	return Heads{value, reference.Heads{e}}, nil

@@ -12,14 +12,15 @@ import (
 //	u |s_j|             its rounding to another base, where there is one
 //	4u |s_j - m|        subtraction, and the factor to another base
 //	4u                  the exponential
-//	(n + 2) 5u          online softmax: an exponential and a product each time that the maximum grows, and at the last merge
+//	(n/8 + 2) 5u        online softmax: an exponential and a product each time that the maximum grows, and at the last merge
 //
 // With n visible columns and A = sum_k p_k (e^(D_k) - 1), the sum is off by at most a factor (1 + A)(1 + gamma_n), and
 //
 //	E = p_j (e^(D_j) (1 + A) (1 + gamma_(n+8)) - 1)
 //
 // holds for errors of any size, not to first order only; to first order it is p_j (D_j + sum_k p_k D_k + gamma_n). An error
-// cannot exceed 1, the range of a probability. Hidden columns are exactly 0.
+// cannot exceed 1, the range of a probability. Hidden columns are exactly 0. The maximum grows at most once a tile, so n/8
+// is the worst of tiles of 8 keys or more; smaller ones reach it only on scores that rise along nearly the whole row.
 func Softmax(s Heads, v reference.Visible) (Heads, error) {
 	in, err := measure("Softmax", "s", s)
 	if err != nil {
@@ -61,7 +62,7 @@ func softmaxRow(e, p, s, sErr []float64, seen []int) {
 	for _, j := range seen {
 		e[j] = p[j]*((1+e[j])*rest-1) + floor
 		if !(e[j] < 1) { // also NaN, where p is 0 and the growth infinite
-			e[j] = 1
+			e[j] = 1 + gamma(len(seen)+8)
 		}
 	}
 }
@@ -69,7 +70,7 @@ func softmaxRow(e, p, s, sErr []float64, seen []int) {
 // growth writes e^(D_j) - 1 to e for each visible column and returns A.
 func growth(e, p, s, sErr []float64, seen []int) (carried float64) {
 	m := largest(s, seen)
-	online := float64(len(seen)+2)*5*u + function
+	online := float64(len(seen)/8+2)*5*u + function
 	for _, j := range seen {
 		e[j] = expm1(sErr[j] + u*math.Abs(s[j]) + 4*u*math.Abs(s[j]-m) + online)
 		carried += p[j] * e[j]
