@@ -44,6 +44,10 @@ function attnbHeatmap(host, view, packed) {
     return 0.5 + clamp(Math.log(v) / Math.log(hi)) / 2;
   }
 
+  // The map is a list of colours: a cell takes one of them, as in the PNG, and none between two.
+  const steps = view.lightInk.length;
+  const step = v => Math.min(Math.floor(place(v) * steps), steps - 1);
+
   // %.9g: nine digits name an f32 exactly.
   function exact(v) {
     if (v === 0) return Object.is(v, -0) ? "-0" : "0";
@@ -79,8 +83,15 @@ function attnbHeatmap(host, view, packed) {
     const fill = c => (c === "masked" ? pattern : colours[c]);
     const item = (m, k) => {
       const col = k % cols, row = (k - col) / cols, c = classOf(m, k);
-      if (!c) return [col, row, place(values[m][k])];
-      return { value: [col, row, 0], visualMap: false, itemStyle: { color: fill(c) } };
+      const cell = c
+        ? { value: [col, row, 0], visualMap: false, itemStyle: { color: fill(c) } }
+        : { value: [col, row, step(values[m][k]) / (steps - 1)] };
+      const text = view.numbers && view.numbers[m][k];
+      if (text) {
+        const light = c ? c === "+Inf" : view.lightInk[step(values[m][k])];
+        cell.label = { show: true, formatter: text, color: light ? "#fff" : "#0c0d10", fontSize: view.numberSize };
+      }
+      return cell;
     };
     o.series.forEach((s, i) => {
       if (i < values.length) {
@@ -89,28 +100,40 @@ function attnbHeatmap(host, view, packed) {
       }
       const m = view.marks[i - values.length]; // the outline of a marked cell, over the others
       const cell = item(m.matrix, m.row * cols + m.col);
-      s.data = [{ itemStyle: {}, ...(Array.isArray(cell) ? { value: cell } : cell) }];
-      Object.assign(s.data[0].itemStyle, { borderColor: colours.dark ? "#fff" : "#000", borderWidth: 2.5 });
+      const ring = { borderColor: "#000", borderWidth: 2.5, shadowBlur: 4, shadowColor: "#fff" };
+      s.data = [{ ...cell, itemStyle: { ...cell.itemStyle, ...ring } }];
     });
-    if (view.numbers) {
-      view.numbers.forEach((texts, m) => texts.forEach((text, k) => {
-        if (!text) return;
-        const cell = o.series[m].data[k], steps = view.lightInk.length;
-        const light = Array.isArray(cell) ? view.lightInk[Math.min(Math.floor(cell[2] * steps), steps - 1)] : text === "+Inf";
-        const label = { show: true, formatter: text, color: light ? "#fff" : "#0c0d10", fontSize: view.numberSize };
-        o.series[m].data[k] = Array.isArray(cell) ? { value: cell, label } : { ...cell, label };
-      }));
-    }
     const font = getComputedStyle(host).fontFamily;
     o.textStyle = { color: colours.ink, fontFamily: font };
-    for (const axis of [...o.xAxis, ...o.yAxis]) {
+    const dress = room => axis => {
       axis.nameTextStyle = { color: colours.ink, fontSize: 12 };
-      axis.axisLabel = { ...axis.axisLabel, color: colours.ink, fontSize: 11 };
-      axis.axisTick = { ...axis.axisTick, lineStyle: { color: colours.ink, opacity: 0.5 } };
+      axis.axisLabel = { ...axis.axisLabel, color: colours.ink, fontSize: fitting(axis.data, room, font), interval: stride(axis) };
+      axis.axisTick = { ...axis.axisTick, interval: stride(axis), lineStyle: { color: colours.ink, opacity: 0.5 } };
       axis.axisLine = { ...axis.axisLine, lineStyle: { color: colours.ink, opacity: 0.5 } };
-    }
+    };
+    o.xAxis.forEach(dress(view.colRoom));
+    o.yAxis.forEach(dress(view.rowRoom));
     o.tooltip.formatter = tip;
     return o;
+  }
+
+  // The size at which the labels of an axis fit the room that the layout left for them: fonts differ from page to page.
+  function fitting(labels, room, font) {
+    const g = document.createElement("canvas").getContext("2d");
+    g.font = `11px ${font}`;
+    const longest = Math.max(...labels.map(s => g.measureText(s).width));
+    return Math.max(8, Math.min(11, (11 * room) / longest));
+  }
+
+  // Labels stand as in the PNG until the view is zoomed; then ECharts chooses.
+  let zoomed = false;
+  const stride = axis => (zoomed ? "auto" : (axis.inverse ? view.rowStride : view.colStride) - 1);
+  function zoom() {
+    const whole = chart.getOption().dataZoom.every(z => z.start === 0 && z.end === 100);
+    if (zoomed === !whole) return;
+    zoomed = !whole;
+    const labels = axes => axes.map(a => ({ axisLabel: { interval: stride(a) }, axisTick: { interval: stride(a) } }));
+    chart.setOption({ xAxis: labels(view.option.xAxis), yAxis: labels(view.option.yAxis) });
   }
 
   const element = (tag, style, text) => {
@@ -150,7 +173,7 @@ function attnbHeatmap(host, view, packed) {
       at(t.x - 4, t.y, `width:4px;border-top:1px solid;opacity:${t.strong ? 1 : 0.5}`, "");
       at(t.x + 4, t.y, `transform:translateY(-50%);font-size:11px;${t.strong ? "font-weight:600" : ""}`, t.text);
     }
-    const legend = element("div", `position:absolute;left:14px;right:14px;top:${view.legendTop}px;display:flex;flex-wrap:wrap;gap:4px 20px;font-size:12px`);
+    const legend = element("div", `padding:0 14px;display:flex;flex-wrap:wrap;gap:4px 20px;font-size:12px`);
     for (const e of view.legend) {
       const [back, line] = e.class === "masked" ? colours.masked : [colours[e.class] || "transparent", ""];
       const css = "display:inline-block;width:13px;height:13px;vertical-align:-2px;margin-right:6px;box-sizing:border-box;" +
@@ -174,15 +197,16 @@ function attnbHeatmap(host, view, packed) {
     undraw();
     const colours = theme();
     drawnIn = colours.ink;
-    frame = element("div", `position:relative;width:${view.width}px;height:${view.height}px;line-height:1.35;font-size:12px`);
+    zoomed = false;
+    frame = element("div", `position:relative;width:${view.width}px;padding:${view.legendTop}px 0 8px;line-height:1.35;font-size:12px`);
     frame.setAttribute("role", "img");
     frame.setAttribute("aria-label", png.alt);
-    const canvas = element("div", "position:absolute;inset:0");
+    const canvas = element("div", "position:absolute;left:0;top:0");
     frame.append(canvas);
     text(frame, colours);
     host.append(frame);
     png.style.display = "none";
-    chart = echarts.init(canvas, null, { width: view.width, height: view.height });
+    chart = echarts.init(canvas, null, { width: view.width, height: view.legendTop });
     chart.setOption(option(colours));
     // the same cell in every panel
     const all = params => values.map((_, i) => i).filter(i => i !== params.seriesIndex)
@@ -190,6 +214,7 @@ function attnbHeatmap(host, view, packed) {
     const lead = params => params.seriesIndex < values.length && values.length > 1;
     chart.on("mouseover", p => lead(p) && chart.dispatchAction({ type: "highlight", batch: all(p) }));
     chart.on("mouseout", p => lead(p) && chart.dispatchAction({ type: "downplay", batch: all(p) }));
+    chart.on("datazoom", zoom);
     chart.getZr().on("dblclick", () => chart.dispatchAction({ type: "dataZoom", batch: [0, 1].map(i => ({ dataZoomIndex: i, start: 0, end: 100 })) }));
   }
 
@@ -201,7 +226,7 @@ function attnbHeatmap(host, view, packed) {
       else if (!chart || drawnIn !== getComputedStyle(host).color) draw(echarts);
     };
     new ResizeObserver(update).observe(host);
-    const themes = new MutationObserver(() => (host.isConnected ? update() : undraw()));
+    const themes = new MutationObserver(() => (update(), setTimeout(update, 500))); // a theme's style sheet may come late
     for (const e of [document.documentElement, document.body]) themes.observe(e, { attributes: true });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
     update();

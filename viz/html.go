@@ -64,8 +64,10 @@ func (h Heatmap) HTML() (string, error) {
 		id, base64.StdEncoding.EncodeToString(still.PNG), still.Width, still.Height, html.EscapeString(h.Alt()))
 	b.WriteString("\n<script>(() => {\n")
 	b.WriteString(script)
-	// the same picture may stand in a page twice: each script takes the first that no script has taken
-	fmt.Fprintf(&b, "const host = document.querySelector('[data-attnb=\"%s\"]:not([data-taken])');\nif (host) { host.dataset.taken = ''; attnbHeatmap(host, ", id)
+	// the same picture may stand in a page twice: a script draws into the element before it, or into the first that none has taken
+	fmt.Fprintf(&b, `const mine = '[data-attnb="%s"]:not([data-taken])', before = document.currentScript?.previousElementSibling;
+const host = before?.matches(mine) ? before : document.querySelector(mine);
+if (host) { host.dataset.taken = ""; attnbHeatmap(host, `, id)
 	b.Write(data)
 	fmt.Fprintf(&b, ", %q); }\n})()</script>\n", echarts.Packed())
 	return b.String(), nil
@@ -76,7 +78,10 @@ type view struct {
 	Library    string         `json:"library"`
 	Option     map[string]any `json:"option"`
 	Width      int            `json:"width"`
-	Height     int            `json:"height"`
+	RowRoom    int            `json:"rowRoom"` // for the labels of an axis, along them
+	ColRoom    int            `json:"colRoom"`
+	RowStride  int            `json:"rowStride"`
+	ColStride  int            `json:"colStride"`
 	Rows       int            `json:"rows"`
 	Cols       int            `json:"cols"`
 	RowAxis    string         `json:"rowAxis"`
@@ -145,7 +150,8 @@ func (d *drawing) view() (*view, error) {
 		return nil, err
 	}
 	v := &view{
-		Library: echarts.Global, Option: option, Width: l.width / density, Height: l.height / density,
+		Library: echarts.Global, Option: option, Width: l.width / density,
+		RowRoom: l.rowRoom/density + 4, ColRoom: l.colLength/density + 4, RowStride: strideOf(l.rowTicks), ColStride: strideOf(l.colTicks),
 		Rows: h.rows(), Cols: h.cols(), RowAxis: h.rowAxis(), ColAxis: h.colAxis(), Quantity: h.Kind.quantity(),
 		Scale:      viewScale{h.Kind == Errors, d.scale.lo, d.scale.hi, belowOne},
 		Colours:    pageColours(),
@@ -204,6 +210,13 @@ func (d *drawing) texts() []viewText {
 	}
 	x, y := css(l.bar.Min)
 	return append(t, viewText{x, y - 24, "font-size:11px", d.Kind.quantity()})
+}
+
+func strideOf(t []tick) int {
+	if len(t) < 2 {
+		return 1
+	}
+	return t[1].index - t[0].index
 }
 
 func visibleAll(labels []string) []string {

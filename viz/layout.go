@@ -57,6 +57,7 @@ type layout struct {
 	subtitleLines []string
 	rowRoom       int  // width of the row labels
 	colRoom       int  // height of the column labels
+	colLength     int  // their length, along them
 	named         bool // panels have names above them
 	bar           image.Rectangle
 	legendTop     int
@@ -71,8 +72,9 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 	drawn := image.Pt(ceilDiv(h.cols(), pool.X)*cell.X, ceilDiv(h.rows(), pool.Y)*cell.Y)
 
 	l.rowTicks = ticksOf(h.RowLabels, h.rows(), ceilDiv(h.rowStep()*pool.Y, cell.Y))
-	l.rowRoom = widest(l.rowTicks)
+	l.rowRoom = widest(l.rowTicks) + 8 // some slack for a page's own font
 	l.colRoom = l.columns(h)
+	l.colLength = widest(l.colTicks)
 
 	nameHigh := 0
 	for _, m := range h.Matrices {
@@ -80,11 +82,11 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 			l.named, nameHigh = true, lineOf(nameSize)
 		}
 	}
-	left := margin + lineOf(axisSize) + l.rowRoom + tickLength + 8
+	left := whole(margin + lineOf(axisSize) + l.rowRoom + tickLength + 8)
 	panelsWide := across*drawn.X + (across-1)*gap
 	panelsHigh := down*drawn.Y + (down-1)*(gap+nameHigh) + nameHigh
 	barLeft := left + panelsWide + 2*gap
-	l.width = barLeft + barWidth + max(widestTick(bar), int(regular().width(h.Kind.quantity(), tickSize))-barWidth) + tickLength + 10 + margin
+	l.width = barLeft + barWidth + max(widestTick(bar)+tickLength+10, int(regular().width(h.Kind.quantity(), tickSize))-barWidth+4) + margin
 
 	// text over and under the picture
 	title := printed(bold(), h.Title)
@@ -95,11 +97,11 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 		l.titleLines = []string{bold().fit(title, titleSize, room)}
 		y += lineOf(titleSize)
 	}
-	l.subtitleLines = wrap(subtitle, "  |  ", subtitleSize, room)
+	l.subtitleLines = wrap(subtitle, " • ", subtitleSize, room)
 	y += len(l.subtitleLines) * lineOf(subtitleSize)
 	y += gap - 6
 
-	top := y
+	top := whole(y)
 	for i := range n {
 		at := image.Pt(left+i%across*(drawn.X+gap), top+nameHigh+i/across*(drawn.Y+gap+nameHigh))
 		l.panels = append(l.panels, image.Rectangle{at, at.Add(drawn)})
@@ -184,7 +186,15 @@ func (h Heatmap) cellIn(box image.Point) (cell, pool image.Point) {
 	wide, high := fit(box.X, cols), fit(box.Y, rows)
 	square := min(wide, high)
 	stretch := func(free, n int) int { return min(free, max(square, min(thin, box.X, box.Y)/n)) }
-	return image.Pt(stretch(wide, cols), stretch(high, rows)), pool
+	return image.Pt(whole(stretch(wide, cols)), whole(stretch(high, rows))), pool
+}
+
+// whole rounds a length to whole display pixels, where it has several: a page draws crisp edges only there.
+func whole(v int) int {
+	if v < 3*density {
+		return v
+	}
+	return v - v%density
 }
 
 // ticksOf labels every stride-th of n rows or columns; the stride is rounded up to 1, 2 or 5 times a power of ten.

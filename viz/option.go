@@ -39,12 +39,12 @@ func (h Heatmap) option(l layout) (map[string]any, error) {
 		x := opts.XAxis{GridIndex: i, Type: "category", Data: cols, AxisTick: &opts.AxisTick{Show: opts.Bool(false)}, AxisLabel: &opts.AxisLabel{Show: opts.Bool(false)}}
 		y := opts.YAxis{GridIndex: i, Type: "category", Data: rows, Inverse: opts.Bool(true), AxisLabel: &opts.AxisLabel{Show: opts.Bool(false)}}
 		if i+l.across >= len(l.panels) {
-			x.Name, x.NameLocation, x.NameGap = h.colAxis(), "middle", l.colRoom/density+10
+			x.Name, x.NameLocation, x.NameGap = h.colAxis(), "middle", l.colRoom/density+12
 			x.AxisLabel = &opts.AxisLabel{Show: opts.Bool(true), Rotate: l.turn, HideOverlap: opts.Bool(true)}
 			x.AxisTick = &opts.AxisTick{Show: opts.Bool(true), AlignWithLabel: opts.Bool(true)}
 		}
 		if i%l.across == 0 {
-			y.Name, y.NameLocation, y.NameGap = h.rowAxis(), "middle", l.rowRoom/density+14
+			y.Name, y.NameLocation, y.NameGap = h.rowAxis(), "middle", l.rowRoom/density+16
 			y.AxisLabel = &opts.AxisLabel{Show: opts.Bool(true), HideOverlap: opts.Bool(true)}
 		}
 		chart.ExtendXAxis(x)
