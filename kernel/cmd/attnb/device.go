@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/cudaops/host"
+	"github.com/attnb/attnb/kernel/proxy/runtimedir"
+	"github.com/attnb/attnb/kernel/resident"
+)
+
+// deviceCommand is `attnb device --socket PATH [--runtime DIR]`. With --runtime, file 3 is the lifeline: when it closes,
+// the kernel is gone, and this process ends all that the kernel had started and removes its directory.
+func deviceCommand(args []string) int {
+	flags := flag.NewFlagSet("device", flag.ContinueOnError)
+	socket := flags.String("socket", "", "serve at this unix socket")
+	runtime := flags.String("runtime", "", "clean up this runtime directory of a kernel when file 3 closes")
+	if err := flags.Parse(args); err != nil || *socket == "" || flags.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "usage: attnb device --socket PATH [--runtime DIR]")
+		return 2
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+
+	var lifeline *os.File
+	if *runtime != "" {
+		syscall.CloseOnExec(3)
+		if err := syscall.SetNonblock(3, true); err != nil {
+			fmt.Fprintln(os.Stderr, "attnb device: --runtime needs a pipe as file 3:", err)
+			return 2
+		}
+		lifeline = os.NewFile(3, "lifeline")
+	}
+	err := resident.Serve(ctx, resident.Options{
+		Socket:   *socket,
+		Device:   cudaops.NewDevice(host.New(host.Options{})),
+		Lifeline: lifeline,
+		Log:      log,
+	})
+	if *runtime != "" && ctx.Err() == nil && orphaned(lifeline) {
+		if err := runtimedir.Clean(*runtime); err != nil {
+			log.Error("runtime directory", "error", err)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "attnb device:", err)
+		return 1
+	}
+	return 0
+}
+
+// orphaned reports whether the lifeline's other end has closed.
+func orphaned(lifeline *os.File) bool {
+	if err := lifeline.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		return false
+	}
+	n, err := lifeline.Read(make([]byte, 1))
+	return n == 0 && errors.Is(err, io.EOF)
+}

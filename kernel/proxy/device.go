@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/attnb/attnb/kernel/proxy/runtimedir"
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+// device supervises the device process and talks to it.
+type device struct {
+	k        *Kernel
+	socket   string
+	lifeline *os.File // the write end: the device process ends, and cleans up, when it closes
+
+	mu       sync.Mutex
+	cmd      *exec.Cmd
+	ended    chan struct{}
+	conn     *wire.Conn
+	stopping bool
+}
+
+// startDevice starts the device process; cells find its socket in their environment.
+func startDevice(k *Kernel) (*device, error) {
+	d := &device{k: k, socket: k.dir.File("device")}
+	if len(k.opts.Device) == 0 {
+		return d, nil
+	}
+	return d, d.launch()
+}
+
+func (d *device) launch() error {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("device process: %w", err)
+	}
+	defer read.Close()
+	args := append(append([]string(nil), d.k.opts.Device...), "--socket", d.socket, "--runtime", d.k.dir.Path)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = environ(map[string]string{runtimedir.EnvRuntime: d.k.dir.Path})
+	cmd.ExtraFiles = []*os.File{read}
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = deviceAttr()
+	if err := cmd.Start(); err != nil {
+		write.Close()
+		return fmt.Errorf("device process: %w", err)
+	}
+	ended := make(chan struct{})
+	d.mu.Lock()
+	if d.lifeline != nil {
+		d.lifeline.Close()
+	}
+	d.lifeline, d.cmd, d.ended, d.conn = write, cmd, ended, nil
+	d.mu.Unlock()
+	go d.watch(cmd, ended)
+	return nil
+}
+
+// watch starts the device process anew when it has died, and says that the tensors are gone.
+func (d *device) watch(cmd *exec.Cmd, ended chan struct{}) {
+	err := cmd.Wait()
+	close(ended)
+	d.mu.Lock()
+	stopping := d.stopping
+	d.mu.Unlock()
+	if stopping {
+		return
+	}
+	d.k.log.Error("the device process ended", "error", err)
+	d.k.say("stderr", fmt.Sprintf("attnb: the device process ended (%v). Every tensor is lost; it starts anew.\n", err))
+	time.Sleep(200 * time.Millisecond) // one that dies at once must not use up the machine
+	if err := d.launch(); err != nil {
+		d.k.log.Error("the device process does not start", "error", err)
+	}
+}
+
+// connection returns the connection to the device process, made when first needed or after it was lost.
+func (d *device) connection() (*wire.Conn, error) {
+	d.mu.Lock()
+	conn := d.conn
+	d.mu.Unlock()
+	if conn != nil {
+		return conn, nil
+	}
+	conn, err := wire.Dial(d.socket)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	d.conn = conn
+	d.mu.Unlock()
+	return conn, nil
+}
+
+func (d *device) drop(conn *wire.Conn) {
+	conn.Close()
+	d.mu.Lock()
+	if d.conn == conn {
+		d.conn = nil
+	}
+	d.mu.Unlock()
+}
+
+// display fetches what a cell wants shown.
+func (d *device) display(id string) (wire.Display, error) {
+	for attempt := 0; ; attempt++ {
+		conn, err := d.connection()
+		if err != nil {
+			return wire.Display{}, err
+		}
+		v, err := conn.Display(id)
+		if err == nil {
+			return v, nil
+		}
+		if _, refused := errorAs[*wire.Error](err); refused || attempt > 0 {
+			return wire.Display{}, err
+		}
+		d.drop(conn) // of an earlier device process
+	}
+}
+
+// cell tells the device process which cell runs, for the lineage of tensors.
+func (d *device) cell(number int) {
+	if len(d.k.opts.Device) == 0 {
+		return
+	}
+	if conn, err := d.connection(); err == nil {
+		if err := conn.Cell(number); err != nil {
+			d.drop(conn)
+		}
+	}
+}
+
+// stop ends the device process.
+func (d *device) stop() {
+	d.mu.Lock()
+	d.stopping = true
+	conn, cmd, ended, lifeline := d.conn, d.cmd, d.ended, d.lifeline
+	d.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	if conn != nil {
+		conn.Close()
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+		cmd.Process.Kill()
+		<-ended
+	}
+	lifeline.Close()
+}

@@ -1,0 +1,252 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/attnb/attnb/kernel/proxy/cell"
+	"github.com/attnb/attnb/kernel/proxy/jupyter"
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+// maxCell is the size of a cell's text from which on it is refused.
+const maxCell = 64 << 20
+
+// settle is how long a failure waits before it aborts the cells behind it: those that a client sent together with the
+// failing one are then here.
+const settle = 20 * time.Millisecond
+
+// execution is one execute request that the worker works on.
+type execution struct {
+	k      *Kernel
+	req    *request
+	number int // execution count; 0 for one that has none
+	text   *cell.Text
+	decls  *cell.Declarations // of the cells before
+	stdin  bool               // the client answers input requests
+
+	mu          sync.Mutex
+	interrupted bool
+	over        bool
+}
+
+// problem is how an execution failed, as the protocol tells it.
+type problem struct {
+	Name      string
+	Value     string
+	Traceback []string
+}
+
+func (p *problem) content() map[string]any {
+	return map[string]any{"ename": p.Name, "evalue": p.Value, "traceback": p.Traceback}
+}
+
+// execute answers an execute request.
+func (k *Kernel) execute(r *request) {
+	c := struct {
+		Code        string            `json:"code"`
+		Silent      bool              `json:"silent"`
+		Store       *bool             `json:"store_history"`
+		Expressions map[string]string `json:"user_expressions"`
+		Stdin       bool              `json:"allow_stdin"`
+		Stop        *bool             `json:"stop_on_error"`
+	}{}
+	err := json.Unmarshal(r.msg.Content, &c)
+	store := !c.Silent && (c.Store == nil || *c.Store)
+	if store {
+		k.count++
+	}
+	e := &execution{k: k, req: r, decls: k.decls, stdin: c.Stdin}
+	if store {
+		e.number = k.count
+		k.remember(k.count, c.Code)
+	}
+	k.mu.Lock()
+	k.running = e
+	k.mu.Unlock()
+
+	var failed *problem
+	began := time.Now()
+	switch {
+	case err != nil:
+		failed = refusal("BadRequest", "the request's content: "+err.Error())
+	case !utf8.Valid(r.msg.Content):
+		failed = refusal("BadRequest", "the cell is not valid UTF-8")
+	case len(c.Code) > maxCell:
+		failed = refusal("BadRequest", fmt.Sprintf("the cell has %d bytes, more than %d", len(c.Code), maxCell))
+	default:
+		if !c.Silent {
+			k.publish("execute_input", r.msg, map[string]any{"code": c.Code, "execution_count": k.count})
+		}
+		failed = e.run(c.Code)
+	}
+
+	e.mu.Lock()
+	e.over = true
+	e.mu.Unlock()
+	k.mu.Lock()
+	k.running = nil
+	k.mu.Unlock()
+
+	answer := map[string]any{"execution_count": k.count, "user_expressions": expressions(c.Expressions), "payload": []any{}}
+	if failed == nil {
+		answer["status"] = "ok"
+		k.reply(r, "execute_reply", answer)
+		return
+	}
+	k.publish("error", r.msg, failed.content())
+	answer["status"] = "error"
+	for name, value := range failed.content() {
+		answer[name] = value
+	}
+	if c.Stop == nil || *c.Stop {
+		if d := settle - time.Since(began); d > 0 {
+			time.Sleep(d)
+		}
+		defer k.abort(k.queue.takeExecutes())
+	}
+	k.reply(r, "execute_reply", answer)
+}
+
+// abort answers the cells that waited behind one that failed.
+func (k *Kernel) abort(waiting []*request) {
+	for _, r := range waiting {
+		k.publish("status", r.msg, status("busy"))
+		answer := failure("Aborted", "an earlier cell failed")
+		answer["status"] = "aborted"
+		answer["execution_count"] = k.count
+		k.reply(r, "execute_reply", answer)
+		k.publish("status", r.msg, status("idle"))
+	}
+}
+
+// expressions answers user expressions: Go has none to evaluate outside of a program.
+func expressions(asked map[string]string) map[string]any {
+	answers := map[string]any{}
+	for name := range asked {
+		answers[name] = failure("NotSupported", "user expressions are not supported in Go")
+	}
+	return answers
+}
+
+func refusal(name, value string) *problem {
+	return &problem{name, value, []string{name + ": " + value}}
+}
+
+// run runs a cell segment by segment, until one fails.
+func (e *execution) run(code string) *problem {
+	e.text = cell.Parse(code)
+	if err := e.text.Check(); err != nil {
+		if r, ok := errorAs[*cell.Refused](err); ok {
+			return e.atLine("CellError", r.Line, r.Why)
+		}
+		return refusal("CellError", err.Error())
+	}
+	if strings.TrimSpace(code) == "" {
+		return nil
+	}
+	e.k.device.cell(e.number)
+	for _, s := range e.text.Segments(e.report()) {
+		if e.isInterrupted() {
+			return e.interruption()
+		}
+		if failed := e.segment(s); failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+// report is shell text that prints the marker of how a command ended.
+func (e *execution) report() string {
+	marker := string(wire.AppendMarker(nil, e.k.nonce, wire.MarkExit, "%s"))
+	return `printf '` + strings.ReplaceAll(strings.ReplaceAll(marker, `\`, `\\`), "\x1b", `\033`) + `' "$?"`
+}
+
+// segment has gonb run a part of the cell.
+func (e *execution) segment(s cell.Segment) *problem {
+	out := newSink(e)
+	content := map[string]any{"code": s.Code, "silent": true, "store_history": true, "allow_stdin": e.stdin,
+		"stop_on_error": true, "user_expressions": map[string]any{}}
+	reply, err := e.k.gonb.do("execute_request", content, out.publication, e.ask)
+	out.finish()
+	if err != nil {
+		return e.k.recover(e)
+	}
+	var r struct {
+		Status string `json:"status"`
+		Value  string `json:"evalue"`
+	}
+	if err := json.Unmarshal(reply.Content, &r); err != nil {
+		return refusal("GonbError", "gonb's reply: "+err.Error())
+	}
+	if s.Go && (out.started || r.Status == "ok") {
+		e.k.decls = e.decls.With(e.text, e.number)
+	}
+	switch {
+	case e.isInterrupted():
+		return e.interruption()
+	case out.failed:
+		return out.failure()
+	case r.Status != "ok":
+		return e.explain(r.Value)
+	case out.exited && out.exit != "0":
+		return out.ending(s)
+	case out.started && !out.exited:
+		return e.atLine("Killed", cell.NoLine, "the cell's program was killed: it did not tell how it ended")
+	case !out.exited && out.note != "" && s.Shell:
+		return e.atLine("CommandError", s.Line, out.note)
+	}
+	return nil
+}
+
+// atLine is a problem with a line of the cell, or with none.
+func (e *execution) atLine(name string, line int, what string) *problem {
+	if line == cell.NoLine || line >= len(e.text.Lines) {
+		return &problem{name, what, []string{e.label() + ": " + what}}
+	}
+	p := cell.Place{Cell: e.number, Line: line, Source: e.text.Lines[line]}
+	return &problem{name, what, []string{placeLabel(p) + ": " + what, "    " + strings.TrimSpace(p.Source)}}
+}
+
+func (e *execution) label() string {
+	if e.number == 0 {
+		return "this cell"
+	}
+	return fmt.Sprintf("cell [%d]", e.number)
+}
+
+// sayBusy repeats the state of the cell that runs.
+func (e *execution) sayBusy() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.over {
+		e.k.publish("status", e.req.msg, status("busy"))
+	}
+}
+
+// ask passes an input request on to the client that sent the cell.
+func (e *execution) ask(m *jupyter.Message) {
+	q := e.k.codec.New("input_request", e.req.msg, m.Content)
+	q.IDs = e.req.msg.IDs
+	if err := e.k.front.stdin.Send(e.req.from, e.k.codec.Frames(q)); err != nil {
+		e.k.log.Warn("no stdin connection to ask for input", "error", err)
+	}
+}
+
+// input passes a client's answer on to gonb.
+func (e *execution) input(m *jupyter.Message) {
+	var c struct {
+		Value string `json:"value"`
+	}
+	if err := json.Unmarshal(m.Content, &c); err != nil {
+		e.k.log.Warn("input reply", "error", err)
+		return
+	}
+	g := e.k.gonb
+	g.stdin.Send(g.codec.Frames(g.codec.New("input_reply", nil, c)))
+}

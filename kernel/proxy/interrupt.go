@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/attnb/attnb/kernel/proxy/cell"
+	"github.com/attnb/attnb/kernel/proxy/runtimedir"
+)
+
+const (
+	interruptPoll = 15 * time.Millisecond
+	interruptKill = 5 * time.Second
+)
+
+// interrupt stops the cell that runs: whatever gonb has started for it gets SIGINT, once, and SIGKILL when it still
+// runs after interruptKill. What gonb starts later for the same cell (the next shell line, the build after a
+// goimports) gets the same, until the cell is over.
+func (k *Kernel) interrupt() {
+	k.mu.Lock()
+	e := k.running
+	k.mu.Unlock()
+	if e == nil || !e.markInterrupted() {
+		return
+	}
+	go e.signalAll()
+}
+
+func (e *execution) markInterrupted() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.over || e.interrupted {
+		return false
+	}
+	e.interrupted = true
+	return true
+}
+
+func (e *execution) isInterrupted() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.interrupted
+}
+
+func (e *execution) isOver() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.over
+}
+
+func (e *execution) signalAll() {
+	signalled := map[int]time.Time{}
+	for !e.isOver() {
+		group := e.k.gonbPID()
+		for _, pid := range offspring(group) {
+			when, done := signalled[pid]
+			switch {
+			case !done:
+				signalled[pid] = time.Now()
+				syscall.Kill(pid, syscall.SIGINT)
+			case time.Since(when) > interruptKill:
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		time.Sleep(interruptPoll)
+	}
+}
+
+// offspring returns what gonb runs for a cell: what descends from it in its own process group. The launcher passes
+// signals on to the group of the program that it runs; gopls has its own group.
+func offspring(gonb int) []int {
+	var all []int
+	next := runtimedir.Children(gonb)
+	for len(next) > 0 {
+		pid := next[0]
+		next = next[1:]
+		if group, err := syscall.Getpgid(pid); err != nil || group != gonb {
+			continue
+		}
+		all = append(all, pid)
+		next = append(next, runtimedir.Children(pid)...)
+	}
+	return all
+}
+
+func (e *execution) interruption() *problem {
+	return e.atLine("Interrupted", cell.NoLine, "interrupted")
+}
+
+// recover starts gonb again after it died, and declares again what cells had declared.
+func (k *Kernel) recover(e *execution) *problem {
+	last := k.gonb.stderr.String()
+	k.log.Error("gonb ended", "stderr", last)
+	k.gonb.kill()
+	g, err := k.startGonb()
+	if err != nil {
+		return refusal("GonbError", fmt.Sprintf("gonb ended, and does not start again: %v", err))
+	}
+	k.setGonb(g)
+	return e.atLine("GonbError", cell.NoLine, "gonb ended while it worked on this cell, and was started again")
+}

@@ -1,0 +1,174 @@
+// Package proxy is the kernel that Jupyter sees. It answers what gonb does not answer or answers wrongly, sends gonb one
+// request at a time, puts displays and output in program order, and supervises gonb and the device process.
+//
+// A request goes: socket -> Kernel.receive -> queue -> worker -> gonb. What gonb publishes goes: gonb's iopub -> call ->
+// sink -> our iopub. Requests on the control socket, and those that need no Go, are answered by the receiving goroutine.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/attnb/attnb/kernel/proxy/cell"
+	"github.com/attnb/attnb/kernel/proxy/jupyter"
+	"github.com/attnb/attnb/kernel/proxy/runtimedir"
+)
+
+// Options say what to serve and with which programs.
+type Options struct {
+	Connection jupyter.Connection
+	Version    string   // of attnb, for kernel_info
+	Gonb       string   // path of the stock gonb
+	Path       []string // directories that go before the user's PATH
+	// Device is the command line of the device process, without the socket, which is appended, and with the read end of
+	// the lifeline as file 3. Empty: no device process.
+	Device []string
+	// Interrupts stands in for interrupt requests, for clients that send SIGINT. nil: none.
+	Interrupts <-chan os.Signal
+	Log        *slog.Logger // nil: none
+}
+
+// Kernel is one running kernel.
+type Kernel struct {
+	opts  Options
+	log   *slog.Logger
+	codec *jupyter.Codec
+	front *front
+	dir   *runtimedir.Dir
+	nonce string
+
+	spawn  *spawner
+	device *device
+	queue  *queue
+	stop   chan struct{} // closed once: shut down
+	ending sync.Once
+
+	// Only the worker changes these.
+	gonb  *gonb // read by others under mu
+	count int   // execution count
+	decls *cell.Declarations
+
+	mu      sync.Mutex
+	running *execution // what the worker executes
+	history []entry
+}
+
+// Run serves until a shutdown request, a signal that ends ctx, or a failure to start.
+func Run(ctx context.Context, opts Options) error {
+	log := opts.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	k := &Kernel{opts: opts, log: log, codec: jupyter.NewCodec(opts.Connection.Key), nonce: newNonce(),
+		queue: newQueue(), stop: make(chan struct{}), decls: cell.NewDeclarations(), spawn: newSpawner()}
+	dir, err := runtimedir.Create()
+	if err != nil {
+		return err
+	}
+	k.dir = dir
+	defer func() {
+		if err := dir.Remove(); err != nil {
+			log.Error("runtime directory", "error", err)
+		}
+	}()
+	if k.device, err = startDevice(k); err != nil {
+		return err
+	}
+	defer k.device.stop()
+
+	// Clients wait for these sockets; what they ask before gonb is there waits in the queue.
+	if k.front, err = listen(opts.Connection, k); err != nil {
+		return err
+	}
+	defer k.front.close(2 * time.Second)
+	k.publish("status", nil, status("starting"))
+
+	worker := make(chan error, 1)
+	go func() { worker <- k.work() }()
+	for {
+		select {
+		case <-opts.Interrupts:
+			k.interrupt()
+		case <-ctx.Done():
+			k.shutdown()
+			return nil
+		case <-k.stop:
+			return nil
+		case err := <-worker:
+			return err
+		}
+	}
+}
+
+// shutdown ends Run.
+func (k *Kernel) shutdown() {
+	k.ending.Do(func() { close(k.stop) })
+}
+
+// work is the goroutine that takes requests from the queue, one after the other.
+func (k *Kernel) work() error {
+	g, err := k.startGonb()
+	if err != nil {
+		return err
+	}
+	k.setGonb(g)
+	for {
+		r, ok := k.queue.next(k.stop)
+		if !ok {
+			return nil
+		}
+		k.handle(r)
+	}
+}
+
+// handle answers a request between its status messages.
+func (k *Kernel) handle(r *request) {
+	k.publish("status", r.msg, status("busy"))
+	defer k.publish("status", r.msg, status("idle"))
+	switch r.msg.Header.Type {
+	case "execute_request":
+		k.execute(r)
+	case "complete_request":
+		k.complete(r)
+	case "inspect_request":
+		k.inspect(r)
+	}
+}
+
+func status(state string) map[string]any { return map[string]any{"execution_state": state} }
+
+var errGonbDied = errors.New("gonb ended")
+
+// say publishes text on a stream, for the cell that runs or for nobody.
+func (k *Kernel) say(name, text string) {
+	k.mu.Lock()
+	e := k.running
+	k.mu.Unlock()
+	var parent *jupyter.Message
+	if e != nil {
+		parent = e.req.msg
+	}
+	k.publish("stream", parent, stream{name, text})
+}
+
+func errorAs[T error](err error) (T, bool) {
+	var t T
+	ok := errors.As(err, &t)
+	return t, ok
+}
+
+func (k *Kernel) setGonb(g *gonb) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.gonb = g
+}
+
+func (k *Kernel) gonbPID() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.gonb.cmd.Process.Pid
+}

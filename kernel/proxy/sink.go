@@ -1,0 +1,187 @@
+package proxy
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attnb/attnb/kernel/proxy/jupyter"
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+const (
+	holdLimit = 64 << 10 // bytes of a crash report that are kept off stderr
+	holdTime  = time.Second
+)
+
+// sink takes what gonb publishes for one segment, acts on the markers in it, and publishes the rest for the cell.
+type sink struct {
+	e    *execution
+	scan *wire.Scanner
+
+	started bool
+	exited  bool
+	exit    string // status, or "signal NAME"
+	failed  bool
+	message string // of a cell that failed by its own words
+	note    string // gonb's line on how a command ended
+
+	mu      sync.Mutex
+	crash   string // what may be the report of a crash, held back: it belongs into the traceback
+	holding bool
+	told    bool // the report took too long, and went to stderr
+	newline bool // stderr is at the start of a line
+}
+
+func newSink(e *execution) *sink {
+	return &sink{e: e, scan: wire.NewScanner(e.k.nonce), newline: true}
+}
+
+// publication is called with each message, in order.
+func (s *sink) publication(m *jupyter.Message) {
+	switch m.Header.Type {
+	case "stream":
+		t, ok := streamOf(m)
+		switch {
+		case !ok:
+		case t.Name == "stdout":
+			s.pieces(s.scan.Feed([]byte(t.Text)))
+		default:
+			s.stderr(t.Text)
+		}
+	case "display_data", "update_display_data", "execute_result", "clear_output", "comm_open", "comm_msg", "comm_close":
+		s.e.k.publish(m.Header.Type, s.e.req.msg, m.Content)
+	}
+	// What else gonb says (status, input, errors) is said by us.
+}
+
+// finish publishes what was held back. A crash report stays for the traceback.
+func (s *sink) finish() {
+	s.pieces(s.scan.Flush())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holding && !s.crashed() {
+		s.tell()
+	}
+}
+
+// crashed reports whether the program ended the way in which Go programs crash.
+func (s *sink) crashed() bool {
+	return s.exited && (s.exit == "2" || strings.HasPrefix(s.exit, "signal "))
+}
+
+func (s *sink) pieces(pieces []wire.Piece) {
+	for _, p := range pieces {
+		switch p.Marker.Kind {
+		case "":
+			s.text("stdout", string(p.Text))
+		case wire.MarkStart:
+			s.started = true
+		case wire.MarkExit:
+			s.exited, s.exit = true, p.Marker.Arg
+		case wire.MarkFail:
+			if m, ok := wire.Unhex(p.Marker.Arg); ok {
+				s.failed, s.message = true, m
+			}
+		case wire.MarkDisplay:
+			s.display(p.Marker.Arg)
+		default:
+			s.e.k.log.Warn("unknown marker", "kind", p.Marker.Kind)
+		}
+	}
+}
+
+func (s *sink) text(name, text string) {
+	if text != "" {
+		s.e.k.publish("stream", s.e.req.msg, stream{name, text})
+	}
+}
+
+// display fetches a display from the device process and publishes it.
+func (s *sink) display(id string) {
+	v, err := s.e.k.device.display(id)
+	if err != nil {
+		s.text("stderr", "attnb: a display is lost: "+err.Error()+"\n")
+		return
+	}
+	data := map[string]any{}
+	for _, p := range v.Parts {
+		switch {
+		case strings.HasPrefix(p.MIME, "text/"), p.MIME == "image/svg+xml", p.MIME == "application/javascript":
+			data[p.MIME] = string(p.Data)
+		case strings.HasSuffix(p.MIME, "json"):
+			data[p.MIME] = json.RawMessage(p.Data)
+		default:
+			data[p.MIME] = base64.StdEncoding.EncodeToString(p.Data)
+		}
+	}
+	metadata := json.RawMessage("{}")
+	if len(v.Metadata) > 0 && json.Valid(v.Metadata) {
+		metadata = v.Metadata
+	}
+	transient := map[string]any{}
+	kind := "display_data"
+	if v.UpdateID != "" {
+		transient["display_id"] = v.UpdateID
+		if v.Replaces {
+			kind = "update_display_data"
+		}
+	}
+	s.e.k.publish(kind, s.e.req.msg, map[string]any{"data": data, "metadata": metadata, "transient": transient})
+}
+
+var (
+	exitNote   = regexp.MustCompile(`^(?:\^C\n)?((?:exit status \d+|signal: [a-z ]+)(?: \(core dumped\))?)\n$`)
+	crashStart = regexp.MustCompile(`(?m)^(?:panic: |fatal error: |goroutine \d+ .*\[|SIG[A-Z]+: |runtime: )`)
+)
+
+// isExitNote recognises what gonb itself writes to a cell's stderr when a program has failed.
+func isExitNote(text string) bool { return len(text) < 64 && exitNote.MatchString(text) }
+
+func (s *sink) stderr(text string) {
+	if isExitNote(text) && (!s.started || s.exited) {
+		s.note = exitNote.FindStringSubmatch(text)[1]
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.told:
+		s.text("stderr", s.e.cellLines(text))
+	case s.holding:
+		s.hold(text)
+	default:
+		at := crashStart.FindStringIndex(text)
+		if at == nil || at[0] == 0 && !s.newline {
+			s.text("stderr", s.e.cellLines(text))
+			break
+		}
+		s.text("stderr", s.e.cellLines(text[:at[0]]))
+		s.holding = true
+		s.hold(text[at[0]:])
+		time.AfterFunc(holdTime, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.holding && !s.exited {
+				s.tell()
+			}
+		})
+	}
+	s.newline = strings.HasSuffix(text, "\n")
+}
+
+func (s *sink) hold(text string) {
+	s.crash += text
+	if len(s.crash) > holdLimit {
+		s.tell()
+	}
+}
+
+// tell gives up holding back.
+func (s *sink) tell() {
+	s.text("stderr", s.e.cellLines(s.crash))
+	s.holding, s.told = false, true
+}
