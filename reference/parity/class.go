@@ -75,12 +75,11 @@ func alike(got, want, bound float64) bool {
 	switch {
 	case math.IsNaN(got) || math.IsNaN(want):
 		return math.IsNaN(got) && math.IsNaN(want)
-	case math.IsInf(got, 1):
-		return math.IsInf(float64(float32(want+bound)), 1)
-	case math.IsInf(got, -1):
-		return math.IsInf(float64(float32(want-bound)), -1)
+	case finite(want) && finite(bound):
+		most := want + math.Copysign(bound, got)
+		return got == float64(float32(most)) // got is infinite, so only an overflow of its sign equals it
 	}
-	return false
+	return got == want
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
