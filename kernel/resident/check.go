@@ -1,0 +1,202 @@
+package resident
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/attnb/attnb/kernel/wire"
+	"github.com/attnb/attnb/reference/bound"
+	"github.com/attnb/attnb/reference/parity"
+	"github.com/attnb/attnb/viz"
+)
+
+// check replays the lineage of a tensor in float64, from the f32 values of its leaves and the f32 parameters, and compares.
+func (c *conn) check(r wire.Request) (wire.Answer, error) {
+	const name = "Check"
+	if len(r.IDs) != 1 {
+		return wire.Answer{}, wire.Errorf(wire.BadRequest, "%s: %d tensors", name, len(r.IDs))
+	}
+	in, nodes, inputs, done, err := c.use(name, r.IDs, []string{"x"})
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	defer done()
+	x, root := in[0], nodes[0]
+	if root.op == wire.OpNone {
+		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: nothing to replay: the tensor was brought, not computed%s", name, about(nil, inputs))
+	}
+	st := c.s.store
+	st.mu.Lock()
+	rep, err := newReplay(root)
+	f := finding{name: inputs[0].name, root: root, tokens: r.Labels}
+	if err == nil {
+		f.chain, f.notes = rep.chain(root), rep.notes()
+	}
+	st.unlock()
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	defer func() {
+		st.mu.Lock()
+		rep.release(st)
+		st.unlock()
+	}()
+	if f.arranged = arrange(x.meta); len(r.Labels) > 0 {
+		if _, _, err := f.labels(r.Labels); err != nil {
+			return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %v%s", name, err, about(nil, inputs))
+		}
+	}
+	if err := f.compare(c.s.ctx, c.s, rep, x); err != nil {
+		return wire.Answer{}, explain(name, err, inputs)
+	}
+	d, err := f.display()
+	if err != nil {
+		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %v%s", name, err, about(nil, inputs))
+	}
+	id, err := c.s.displays.put(d)
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	p := f.report
+	return wire.Answer{DisplayID: id, Text: f.text(), Verdict: &wire.Verdict{Pass: p.Pass, Cells: p.N, Failed: p.Failed,
+		MaxRatio: p.MaxRatio, MaxAbs: p.MaxAbs, MaxRel: p.MaxRel, MaxULP: p.MaxULP}}, nil
+}
+
+// notes say what the replay could not reach.
+func (r *replay) notes() []string {
+	var notes []string
+	for _, n := range r.stand {
+		notes = append(notes, fmt.Sprintf("checked only from %s %s on: %s, which it came from, was freed",
+			n.called(), shapeWords(n.shape, n.axes), r.lostUnder(n).called()))
+	}
+	return notes
+}
+
+// lostUnder is the freed leaf because of which the values of n stand in.
+func (r *replay) lostUnder(n *node) *node {
+	for _, in := range n.in {
+		if leaf := r.lost[in]; leaf != nil {
+			return leaf
+		}
+	}
+	return n
+}
+
+// finding is what a check found.
+type finding struct {
+	arranged
+	name   string
+	root   *node
+	chain  []string
+	notes  []string
+	tokens []string
+	report parity.Report
+	ratios []float32
+	worst  parity.Cell
+}
+
+func (f *finding) compare(ctx context.Context, s *server, rep *replay, x operand) error {
+	want, err := rep.eval(ctx, s.d, f.root)
+	if err != nil {
+		return err
+	}
+	if len(x.shape) == 3 && x.swapped() {
+		if want.Heads, err = bound.Swap(want.Heads); err != nil {
+			return err
+		}
+	}
+	got, err := fetch(s.d, x)
+	if err != nil {
+		return err
+	}
+	value, limit := flat(want.Value), flat(want.Err)
+	if f.report, err = parity.Compare(got, value, limit); err != nil {
+		return err
+	}
+	for _, r := range parity.Ratio(got, value, limit) {
+		f.ratios = append(f.ratios, float32(r))
+	}
+	w := f.report.Worst
+	f.worst = parity.Cell{Index: w, Got: got[w], Want: value[w], Bound: limit[w], Ratio: f.report.MaxRatio}
+	return nil
+}
+
+// headline is the verdict in one line.
+func (f *finding) headline() string {
+	what := f.root.op.String()
+	if f.name != "" {
+		what = quote(f.name)
+	}
+	r := f.report
+	if r.Pass {
+		return fmt.Sprintf("Check %s: pass, error/bound %.3g", what, r.MaxRatio)
+	}
+	return fmt.Sprintf("Check %s: FAIL, error/bound %.3g, %d of %d cells", what, r.MaxRatio, r.Failed, r.N)
+}
+
+// where gives the coordinates of a flat index by axis, with tokens.
+func (f *finding) where(i int) string {
+	var words []string
+	matrix, row, col := f.place(i)
+	if lead := f.panel(matrix); lead != "" {
+		words = append(words, lead)
+	}
+	rows, cols, _ := f.labels(f.tokens)
+	say := func(axis string, n int, labels []string) {
+		w := fmt.Sprintf("%s %d", axis, n)
+		if labels != nil {
+			w += " " + quote(labels[n])
+		}
+		words = append(words, w)
+	}
+	if len(f.shape) > 1 {
+		say(f.rowAxisName(), row, rows)
+	}
+	say(f.colAxisName(), col, cols)
+	return strings.Join(words, ", ")
+}
+
+// text is the whole report.
+func (f *finding) text() string {
+	var b strings.Builder
+	r := f.report
+	fmt.Fprintf(&b, "%s\n", f.headline())
+	fmt.Fprintf(&b, "  %s %s: %d cells against float64, %d failed\n", f.root.op, shapeWords(f.shape, f.axes), r.N, r.Failed)
+	fmt.Fprintf(&b, "  max abs %.3g, max rel %.3g, max ULP %.4g\n", r.MaxAbs, r.MaxRel, r.MaxULP)
+	b.WriteString(" ")
+	for class, n := range r.Counts {
+		if n > 0 {
+			fmt.Fprintf(&b, " %d %v", n, parity.Class(class))
+		}
+	}
+	b.WriteByte('\n')
+	w := f.worst
+	fmt.Fprintf(&b, "  worst cell: %s: got %.9g, float64 %.12g, off by %.3g, bound %.3g\n",
+		f.where(w.Index), w.Got, w.Want, math.Abs(float64(w.Got)-w.Want), w.Bound)
+	for _, n := range f.notes {
+		fmt.Fprintf(&b, "  note: %s\n", n)
+	}
+	b.WriteString("  replayed:\n")
+	for _, line := range f.chain {
+		fmt.Fprintf(&b, "    %s\n", line)
+	}
+	return b.String()
+}
+
+// display is the error heatmap with the report beside it.
+func (f *finding) display() (wire.Display, error) {
+	hm, err := f.heatmap(f.headline(), viz.Errors, f.ratios, f.tokens)
+	if err != nil {
+		return wire.Display{}, err
+	}
+	if f.root.quantity == scores {
+		for i := range hm.Matrices {
+			hm.Matrices[i].Hidden = nil // scores under the mask are computed, and checked, all the same
+		}
+	}
+	m, row, col := f.place(f.worst.Index)
+	hm.Marks = []viz.Mark{{Matrix: m, Row: row, Col: col, Label: "worst"}}
+	return bundle(hm, f.text())
+}

@@ -1,0 +1,195 @@
+package resident
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/kernel/wire"
+	"github.com/attnb/attnb/reference"
+	"github.com/attnb/attnb/reference/bound"
+)
+
+// Limits of one replay: it runs on one core or two, in float64, and holds value and bound of every step.
+const (
+	maxReplayCells = 1 << 26 // 1 GiB
+	maxReplayWork  = 1 << 35 // multiply-adds: a minute or two
+)
+
+// replay evaluates a lineage in float64. It is made with the store's lock held and then runs without.
+type replay struct {
+	start map[*node]*array // where the replay starts: leaves, and what stands in for what was lost
+	step  map[*node]bool
+	lost  map[*node]*node // a node that cannot be replayed: the freed leaf because of which
+	stand []*node         // steps whose own values stand in, since a leaf of theirs was freed
+	done  map[*node]truth
+	cells int
+	work  float64
+}
+
+// newReplay looks what can be replayed of root, and holds the arrays that this needs. err names the leaf that is missing.
+func newReplay(root *node) (*replay, error) {
+	r := &replay{start: map[*node]*array{}, step: map[*node]bool{}, lost: map[*node]*node{}, done: map[*node]truth{}}
+	if leaf := r.resolve(root, true); leaf != nil {
+		return nil, wire.Errorf(wire.Freed, "Check: %s cannot be replayed: its leaf %s %s was freed", root.called(), leaf.called(), shapeWords(leaf.shape, leaf.axes))
+	}
+	for _, a := range r.start {
+		a.refs++
+	}
+	return r, nil
+}
+
+// resolve returns nil where n can be replayed, else the freed leaf that it lacks.
+func (r *replay) resolve(n *node, root bool) *node {
+	if leaf, ok := r.lost[n]; ok {
+		return leaf
+	}
+	if r.start[n] != nil || r.step[n] {
+		return nil
+	}
+	if n.op == wire.OpNone {
+		if n.leaf == nil {
+			r.lost[n] = n
+			return n
+		}
+		r.start[n] = n.leaf
+		return nil
+	}
+	var missing *node
+	for _, in := range n.in {
+		if leaf := r.resolve(in, false); leaf != nil && missing == nil {
+			missing = leaf
+		}
+	}
+	switch {
+	case missing == nil:
+		r.step[n] = true
+	case !root && n.live != nil:
+		r.start[n] = n.live
+		r.stand = append(r.stand, n)
+	default:
+		r.lost[n] = missing
+		return missing
+	}
+	return nil
+}
+
+// release gives back what the replay held. The store's lock is held.
+func (r *replay) release(s *store) {
+	for _, a := range r.start {
+		s.dropArray(a)
+	}
+}
+
+// inputs are those of a step. A run of appends is one step with many inputs.
+func (r *replay) inputs(n *node) []*node {
+	if n.op != wire.OpAppend {
+		return n.in
+	}
+	base, rows := n, []*node(nil)
+	for base.op == wire.OpAppend && r.step[base] {
+		rows = append(rows, base.in[1])
+		base = base.in[0]
+	}
+	in := []*node{base}
+	for i := len(rows) - 1; i >= 0; i-- {
+		in = append(in, rows[i])
+	}
+	return in
+}
+
+// eval is the float64 value of n and the bound on what an f32 chain may be off by.
+func (r *replay) eval(ctx context.Context, d *cudaops.Device, n *node) (truth, error) {
+	if t, ok := r.done[n]; ok {
+		return t, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return truth{}, err
+	}
+	if err := r.spend(n); err != nil {
+		return truth{}, err
+	}
+	t, err := r.compute(ctx, d, n)
+	if err == nil {
+		r.done[n] = t
+	}
+	return t, err
+}
+
+func (r *replay) compute(ctx context.Context, d *cudaops.Device, n *node) (truth, error) {
+	if a := r.start[n]; a != nil {
+		data, err := d.Download(a.buf)
+		if err != nil {
+			return truth{}, err
+		}
+		return truth{bound.Leaf(headsFrom(data, n.shape)), n.meta}, nil
+	}
+	var in []truth
+	for _, i := range r.inputs(n) {
+		t, err := r.eval(ctx, d, i)
+		if err != nil {
+			return truth{}, err
+		}
+		in = append(in, t)
+	}
+	outs, err := ops[n.op].replay(n.params, in)
+	if err != nil {
+		return truth{}, fmt.Errorf("replay of %v: %w", n.op, err)
+	}
+	return truth{outs[n.out], n.meta}, nil
+}
+
+// spend refuses a replay that would take too much memory or time.
+func (r *replay) spend(n *node) error {
+	cells := 1
+	for _, s := range n.shape {
+		cells *= s
+	}
+	r.cells += cells
+	if r.step[n] {
+		r.work += float64(cells) * reduction(n)
+	}
+	if r.cells > maxReplayCells || r.work > maxReplayWork {
+		return wire.Errorf(wire.Refused, "Check: the chain is too large to replay whole: take a head or some rows of its leaves first")
+	}
+	return nil
+}
+
+// reduction is roughly how many multiply-adds a cell of n takes.
+func reduction(n *node) float64 {
+	switch n.op {
+	case wire.OpScores, wire.OpLinear, wire.OpContext:
+		return float64(last(n.in[0].shape))
+	case wire.OpPrefill, wire.OpDecode:
+		return 2 * float64(n.in[1].rows())
+	}
+	return 1
+}
+
+// headsFrom is packed data as matrices.
+func headsFrom(data []float32, shape []int) reference.Heads {
+	h, s, d := fold(shape)
+	out := make(reference.Heads, h)
+	for i := range out {
+		cells := make([]float64, s*d)
+		for k, v := range data[i*s*d : (i+1)*s*d] {
+			cells[k] = float64(v)
+		}
+		out[i] = mat.NewDense(s, d, cells)
+	}
+	return out
+}
+
+// flat is the inverse of headsFrom, in float64.
+func flat(hs reference.Heads) []float64 {
+	var out []float64
+	for _, m := range hs {
+		rows, _ := m.Dims()
+		for i := range rows {
+			out = append(out, m.RawRowView(i)...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,275 @@
+package resident
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+// Options are the settings of Serve.
+type Options struct {
+	// Socket is the path to listen on, at most 107 bytes, in a directory of mode 0700 that is this user's.
+	Socket string
+	// Device does the work. Serve does not close it.
+	Device *cudaops.Device
+	// Lifeline ends Serve when reading from it ends: the read end of a pipe whose other end dies with the parent. Nil: none.
+	Lifeline *os.File
+	// Log receives connections, faults and panics. Nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// server is the state that all connections share.
+type server struct {
+	d        *cudaops.Device
+	store    *store
+	displays *displays
+	log      *slog.Logger
+	ctx      context.Context // of Serve: ends long replays
+	stop     context.CancelFunc
+}
+
+// Serve listens and answers until ctx ends, the lifeline ends or a client asks for shutdown; then it returns nil. Every
+// tensor is gone afterwards.
+func Serve(ctx context.Context, o Options) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	l, err := listen(o.Socket)
+	if err != nil {
+		return fmt.Errorf("resident: %w", err)
+	}
+	s := &server{d: o.Device, store: newStore(), displays: newDisplays(), log: log, ctx: ctx, stop: stop}
+	if o.Lifeline != nil {
+		go s.watch(o.Lifeline)
+	}
+	var conns connections
+	context.AfterFunc(ctx, func() {
+		l.Close()
+		o.Device.Interrupt()
+		conns.closeAll()
+	})
+	log.Info("serving", "socket", o.Socket, "backend", o.Device.Info().Backend)
+	for {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			if errors.Is(err, net.ErrClosed) {
+				stop()
+				conns.wait()
+				return fmt.Errorf("resident: %w", err)
+			}
+			log.Warn("accept", "error", err)
+			time.Sleep(50 * time.Millisecond) // out of descriptors, most likely: let some close
+			continue
+		}
+		conns.run(c, s.serveConn)
+	}
+	conns.wait()
+	s.store.clear()
+	return nil
+}
+
+// watch stops the server when the lifeline ends.
+func (s *server) watch(f *os.File) {
+	_, _ = io.Copy(io.Discard, f)
+	s.log.Info("the lifeline ended")
+	s.stop()
+}
+
+// connections are those that are open.
+type connections struct {
+	mu     sync.Mutex
+	open   map[*net.UnixConn]bool
+	closed bool
+	wg     sync.WaitGroup
+}
+
+func (cs *connections) run(c *net.UnixConn, serve func(*net.UnixConn)) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closed {
+		c.Close()
+		return
+	}
+	if cs.open == nil {
+		cs.open = map[*net.UnixConn]bool{}
+	}
+	cs.open[c] = true
+	cs.wg.Go(func() {
+		defer func() {
+			cs.mu.Lock()
+			delete(cs.open, c)
+			cs.mu.Unlock()
+			c.Close()
+		}()
+		serve(c)
+	})
+}
+
+func (cs *connections) closeAll() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.closed = true
+	for c := range cs.open {
+		// Only the reading side: an answer under way, such as the one to a shutdown, still goes out.
+		_ = c.CloseRead()
+		_ = c.SetWriteDeadline(time.Now().Add(2 * time.Second))
+	}
+}
+
+func (cs *connections) wait() { cs.wg.Wait() }
+
+// clear ends every tensor.
+func (s *store) clear() {
+	s.mu.Lock()
+	defer s.unlock()
+	for _, t := range s.tensors {
+		s.end(t)
+	}
+	clear(s.names)
+}
+
+// listen makes the socket. A live server on it is an error; a stale socket is replaced.
+func listen(path string) (*net.UnixListener, error) {
+	if c, err := net.Dial("unix", path); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("%s: a device process serves there already", path)
+	}
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&os.ModeSocket == 0 {
+			return nil, fmt.Errorf("%s: exists and is no socket", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// conn is one client.
+type conn struct {
+	s     *server
+	c     *net.UnixConn
+	hello bool
+	held  map[*tensor]bool // tensors that this client has a handle of
+}
+
+func (s *server) serveConn(nc *net.UnixConn) {
+	if err := checkPeer(nc); err != nil {
+		s.log.Warn("refused a connection", "error", err)
+		return
+	}
+	c := &conn{s: s, c: nc, held: map[*tensor]bool{}}
+	defer c.releaseAll()
+	for {
+		body, err := wire.ReadFrame(nc)
+		if err != nil {
+			if err != io.EOF {
+				s.log.Info("a connection ended", "error", err)
+			}
+			return
+		}
+		if err := c.serveOne(body); err != nil {
+			s.log.Info("a connection ended", "error", err)
+			return
+		}
+	}
+}
+
+// serveOne answers one request. An error means that the connection is of no more use.
+func (c *conn) serveOne(body []byte) error {
+	r, err := wire.DecodeRequest(body)
+	if err != nil {
+		return errors.Join(err, c.send(failure(wire.Errorf(wire.BadRequest, "malformed request")), nil))
+	}
+	data := &payload{r: c.c, n: r.DataLen}
+	a, down := c.answer(r, data)
+	// What a refused request brought along is still in the stream.
+	if err := data.skip(); err != nil {
+		return err
+	}
+	if err := c.send(a, down); err != nil {
+		return err
+	}
+	switch {
+	case r.Kind == wire.KindShutdown && a.Code == wire.OK:
+		c.s.stop()
+	case !c.hello:
+		return errors.New("no hello")
+	}
+	return nil
+}
+
+func (c *conn) send(a wire.Answer, down []float32) error {
+	a.DataLen = 4 * len(down)
+	if err := wire.WriteFrame(c.c, a.Encode()); err != nil {
+		return err
+	}
+	if len(down) == 0 {
+		return nil
+	}
+	_, err := c.c.Write(wire.FloatBytes(down))
+	return err
+}
+
+func failure(err error) wire.Answer {
+	var e *wire.Error
+	if !errors.As(err, &e) {
+		e = wire.Errorf(wire.Internal, "%v", err)
+	}
+	return wire.Answer{Code: e.Code, Message: e.Message}
+}
+
+// payload is the data that follows a request.
+type payload struct {
+	r    io.Reader
+	n    int
+	read bool
+}
+
+func (p *payload) floats() ([]float32, error) {
+	p.read = true
+	return wire.ReadFloats(p.r, p.n)
+}
+
+func (p *payload) skip() error {
+	if p.read || p.n <= 0 {
+		return nil
+	}
+	p.read = true
+	_, err := io.CopyN(io.Discard, p.r, int64(p.n))
+	return err
+}
+
+// releaseAll lets go of what only this client held.
+func (c *conn) releaseAll() {
+	c.s.store.mu.Lock()
+	defer c.s.store.unlock()
+	for t := range c.held {
+		if c.s.store.tensors[t.id] == t {
+			c.s.store.unhold(t)
+		}
+	}
+}
