@@ -1,0 +1,56 @@
+package attn
+
+import (
+	"os"
+	"strings"
+
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+// Load reads an array of f32 or f64 from a .npy file, or the one called member from a .npz file. A relative path starts at the
+// cell's working directory. Axes are, by the number of dimensions: "dim"; "seq hidden"; "heads seq dim"; "batch heads
+// seq dim". Where they are others, say so: Load(...).Axes("seq heads dim").
+func Load(path string, member ...string) Tensor {
+	if !strings.HasPrefix(path, "/") {
+		dir, err := os.Getwd()
+		if err != nil {
+			stop("Load: " + path + ": " + err.Error())
+		}
+		path = dir + "/" + path
+	}
+	if len(member) > 1 {
+		stop("Load: " + path + ": one array at a time")
+	}
+	r := wire.Request{Kind: wire.KindLoad, Path: path}
+	if len(member) == 1 {
+		r.Member = member[0]
+	}
+	return one(do(r))
+}
+
+// FromSlice makes a tensor of data, its last index running fastest: FromSlice(x, "heads seq dim", 4, 9, 16).
+// Values of another type are rounded to f32.
+func FromSlice[F ~float32 | ~float64](data []F, axes string, shape ...int) Tensor {
+	values := make([]float32, len(data))
+	for i, v := range data {
+		values[i] = float32(v)
+	}
+	return upload(values, strings.Fields(axes), shape)
+}
+
+func upload(values []float32, axes []string, shape []int) Tensor {
+	a, err := connect().Upload(wire.Request{Kind: wire.KindUpload, Shape: shape, Axes: axes}, values)
+	if err != nil {
+		stop(err.Error())
+	}
+	return one(a)
+}
+
+// Download fetches the values, the last index running fastest.
+func (x Tensor) Download() []float32 {
+	data, err := connect().Download(wire.Request{Kind: wire.KindDownload, IDs: []int{x.t.ID}})
+	if err != nil {
+		stop(err.Error())
+	}
+	return data
+}

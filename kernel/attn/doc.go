@@ -1,0 +1,20 @@
+// Package attn is what a cell imports: attention, tensor by tensor, on the device.
+//
+//	qkv := attn.Load("data/layer.npz", "qkv").Named("qkv")      // seq 9, hidden 192
+//	q, k, v := qkv.SplitHeads(attn.NeoX(4))                     // three tensors: heads 4, seq 9, dim 16
+//	q, k = q.RoPE(attn.HalfSplit(8)), k.RoPE(attn.HalfSplit(8)) // 8 of 16 dims turn, from position 0
+//	s := attn.Scores(q, k, attn.Causal)
+//	s.Head(2).Heatmap()
+//	s.Softmax().Heatmap()
+//	out := attn.Prefill(q, k, v)
+//	out.Check()
+//
+// What takes one tensor is a method of it; what takes several is a function. Nothing changes a tensor: each call makes
+// a new one.
+//
+// Tensors live in the device process, which outlives the cell. A tensor with a name ([Tensor.Named], [Once]) is there in the next
+// cell, by [Get]. One without a name lives until the cell ends.
+//
+// A call that fails stops the cell with one line that says what did not fit and where. Outside of a notebook of this
+// kernel every call fails so.
+package attn

@@ -1,0 +1,89 @@
+package attn
+
+import (
+	"fmt"
+
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+// ViewOption is a setting of Heatmap, Interactive or Check.
+type ViewOption struct{ set func(*wire.Request) }
+
+// Tokens labels the rows and columns that stand for tokens: the axes query, key and seq.
+func Tokens(labels ...string) ViewOption {
+	return ViewOption{func(r *wire.Request) { r.Labels = labels }}
+}
+
+// Title is what a picture is called, instead of the tensor's name.
+func Title(title string) ViewOption { return ViewOption{func(r *wire.Request) { r.Text = title }} }
+
+func (x Tensor) view(kind wire.Kind, style wire.PictureStyle, options []ViewOption) wire.Answer {
+	r := wire.Request{Kind: kind, IDs: []int{x.t.ID}, Style: style}
+	for _, o := range options {
+		if o.set != nil {
+			o.set(&r)
+		}
+	}
+	a := do(r)
+	show(a.DisplayID)
+	return a
+}
+
+// Heatmap shows the values as a labelled picture, each head a panel. Masked cells have a colour of their own.
+func (x Tensor) Heatmap(options ...ViewOption) { x.view(wire.KindPicture, wire.StylePNG, options) }
+
+// Interactive shows the values as a chart that tells each one under the pointer. It holds matrices up to 64 x 64.
+func (x Tensor) Interactive(options ...ViewOption) {
+	x.view(wire.KindPicture, wire.StyleHTML, options)
+}
+
+// Verdict is what a check found.
+type Verdict struct {
+	Pass          bool    // every cell lies within its bound
+	Cells, Failed int     // compared, and outside
+	MaxRatio      float64 // largest error / bound
+	MaxAbs        float64 // largest |error|
+	MaxRel        float64 // largest |error / reference|
+	MaxULP        float64 // largest error in f32 steps
+	Report        string  // the text that the check shows
+}
+
+// Check computes the tensor again in float64, from the values that its chain of calls began with, and compares each cell with a
+// bound on what f32 arithmetic may be off by. It shows the verdict, the worst cell, the chain, and error / bound as a picture.
+func (x Tensor) Check(options ...ViewOption) Verdict {
+	a := x.view(wire.KindCheck, 0, options)
+	if a.Verdict == nil {
+		stop("Check: the device process gave no verdict")
+	}
+	v := a.Verdict
+	return Verdict{v.Pass, v.Cells, v.Failed, v.MaxRatio, v.MaxAbs, v.MaxRel, v.MaxULP, a.Text}
+}
+
+// Passed says whether every cell lies within its bound.
+func (v Verdict) Passed() bool { return v.Pass }
+
+func (v Verdict) String() string {
+	if v.Pass {
+		return fmt.Sprintf("pass: error/bound %.3g over %d cells", v.MaxRatio, v.Cells)
+	}
+	return fmt.Sprintf("FAIL: error/bound %.3g, %d of %d cells", v.MaxRatio, v.Failed, v.Cells)
+}
+
+// Finding is something that passes or does not, and says why.
+type Finding interface {
+	Passed() bool
+	String() string
+}
+
+// Require stops the cell where a finding does not pass: Require(out.Check()). So a notebook is a test.
+func Require(f Finding) {
+	if !f.Passed() {
+		stop("Require: " + f.String())
+	}
+}
+
+// Show puts data of any MIME type on the page, in its place among what the cell prints: Show("image/png", png).
+func Show(mime string, data []byte) {
+	d := &wire.Display{Parts: []wire.Part{{MIME: mime, Data: data}}}
+	show(do(wire.Request{Kind: wire.KindShow, Display: d}).DisplayID)
+}
