@@ -146,8 +146,8 @@ build_binaries() {
 	go_tool gopls "$gopls"
 	go_tool goimports "$goimports"
 	say "building $bin/gonb, attnb-cell, attnb"
-	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$bin/gonb" "$gonb"
-	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$bin/attnb-cell" ./kernel/cmd/attnb-cell
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags='-s -w' -o "$bin/gonb" "$gonb"
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags='-s -w' -o "$bin/attnb-cell" ./kernel/cmd/attnb-cell
 	build_attnb
 }
 
@@ -156,14 +156,14 @@ build_attnb() {
 	local log=$root/build/attnb-cuda.log
 	mkdir -p "$root/build"
 	if ! compgen -G 'cudaops/cuda/*.go' >/dev/null; then
-		CGO_ENABLED=0 go build -trimpath -o "$bin/attnb" ./kernel/cmd/attnb
+		CGO_ENABLED=0 go build -buildvcs=false -trimpath -o "$bin/attnb" ./kernel/cmd/attnb
 	elif [[ -z $(type -P "$(go env CC)") ]]; then
-		CGO_ENABLED=0 go build -trimpath -o "$bin/attnb" ./kernel/cmd/attnb
+		CGO_ENABLED=0 go build -buildvcs=false -trimpath -o "$bin/attnb" ./kernel/cmd/attnb
 		note "no C compiler: attnb is built without CUDA and computes on the cores of this machine"
-	elif CGO_ENABLED=1 go build -trimpath -tags cuda -o "$bin/attnb" ./kernel/cmd/attnb 2>"$log"; then
+	elif CGO_ENABLED=1 go build -buildvcs=false -trimpath -tags cuda -o "$bin/attnb" ./kernel/cmd/attnb 2>"$log"; then
 		note "with the CUDA backend, which is used where there is a driver"
 	else
-		CGO_ENABLED=0 go build -trimpath -o "$bin/attnb" ./kernel/cmd/attnb
+		CGO_ENABLED=0 go build -buildvcs=false -trimpath -o "$bin/attnb" ./kernel/cmd/attnb
 		note "attnb is built without CUDA, because the build with it failed: see $log"
 	fi
 }
@@ -231,7 +231,7 @@ demo() {
 lab() {
 	set_up
 	say "JupyterLab with kernel \"Go (attnb)\"; Ctrl-C ends it"
-	exec jupyter lab --notebook-dir="$root" "$@"
+	exec python -m jupyterlab --notebook-dir="$root" "$@"
 }
 
 # browser installs Debian's Chromium for the browser tests, where that can be done without asking.

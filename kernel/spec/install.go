@@ -54,6 +54,16 @@ func Install(ctx context.Context, o Options) error {
 
 func fillHome(ctx context.Context, origin string, home Home, toolchain string, say report) error {
 	from := Home{Root: origin}
+	// First what can fail. src and mod are replaced together, nearly; mod is only asked for what is new.
+	err := replaceTree(home.Mod(), func(mod string) error {
+		return replaceTree(home.Src(), func(src string) error { return fillSource(ctx, from, src, mod) })
+	})
+	if err != nil {
+		return err
+	}
+	say.wrote(home.Src() + string(filepath.Separator))
+	say.wrote(home.Mod() + string(filepath.Separator))
+
 	for _, name := range binaries {
 		if err := copyFile(from.bin(name), home.bin(name)); err != nil {
 			return err
@@ -64,16 +74,6 @@ func fillHome(ctx context.Context, origin string, home Home, toolchain string, s
 		return err
 	}
 	say.wrote(filepath.Join(home.PathDir(), "go"))
-
-	// src and mod belong together, but each is whole at any time, and mod is only asked for what is new.
-	err := replaceTree(home.Mod(), func(mod string) error {
-		return replaceTree(home.Src(), func(src string) error { return fillSource(ctx, from, src, mod) })
-	})
-	if err != nil {
-		return err
-	}
-	say.wrote(home.Src() + string(filepath.Separator))
-	say.wrote(home.Mod() + string(filepath.Separator))
 
 	if toolchain == "" {
 		toolchain = from.GoRoot()
