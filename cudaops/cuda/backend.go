@@ -27,6 +27,8 @@ type Backend struct {
 	fault     error // set for good by an error that kills the context
 
 	retained, streaming bool
+
+	prefillRows int // forces a kernel of so many rows a thread; 0: the best
 }
 
 // Info describes the GPU.

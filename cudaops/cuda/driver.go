@@ -100,7 +100,9 @@ func memAlloc(bytes int64, s cu.Stream) (pointer, error) {
 	return pointer(p), err
 }
 
-func memFree(p pointer, s cu.Stream) error { return result(C.cuMemFreeAsync(C.CUdeviceptr(p), stream(s))) }
+func memFree(p pointer, s cu.Stream) error {
+	return result(C.cuMemFreeAsync(C.CUdeviceptr(p), stream(s)))
+}
 
 // pinned returns host memory that the GPU reads and writes by itself.
 func pinned(bytes int) ([]byte, error) {
@@ -121,7 +123,7 @@ func onDevice(b []byte) (cu.DevicePtr, error) {
 }
 
 // cu's handles are structs of one C pointer; their fields are not exported.
-func stream(s cu.Stream) C.CUstream      { return *(*C.CUstream)(unsafe.Pointer(&s)) }
+func stream(s cu.Stream) C.CUstream       { return *(*C.CUstream)(unsafe.Pointer(&s)) }
 func function(f cu.Function) C.CUfunction { return *(*C.CUfunction)(unsafe.Pointer(&f)) }
 
 // allowShared lets a kernel take more dynamic shared memory than the 48 KB that any may.

@@ -1,0 +1,36 @@
+//go:build cuda && cudafault
+
+package cuda
+
+import "gorgonia.org/cu"
+
+// faultKernel writes to address 16, which is nobody's.
+const faultKernel = `.version 6.3
+.target sm_75
+.address_size 64
+.visible .entry fault() {
+	.reg .b64 a;
+	.reg .b32 x;
+	mov.u64 a, 16;
+	mov.u32 x, 1;
+	st.global.u32 [a], x;
+	ret;
+}
+`
+
+// Fault queues an op that kills the context, as a faulty kernel would. It exists in test programs only.
+func (b *Backend) Fault() error {
+	return b.queue("Fault", func() error {
+		m, err := cu.LoadData(faultKernel)
+		if err != nil {
+			return err
+		}
+		f, err := m.Function("fault")
+		if err != nil {
+			return err
+		}
+		var none struct{}
+		b.functions["fault"] = f
+		return launch(b, "fault", grid{1, 1, 1}, 1, 0, &none)
+	})
+}

@@ -1,0 +1,40 @@
+//go:build cuda
+
+package cuda
+
+import "github.com/attnb/attnb/cudaops"
+
+const gemmColumns = 128 // of a block's tile
+
+// Scores writes scale * q.k.
+func (b *Backend) Scores(dst, q, k cudaops.View, scale float32) error {
+	return b.queue("Scores", func() error { return b.gemm(dst, q, k, 0, scale) })
+}
+
+// Linear writes x w^T + bias.
+func (b *Backend) Linear(dst, x, w, bias cudaops.View) error {
+	var p pointer
+	if bias.Mem != nil {
+		p = address(bias.Mem, bias.Offset)
+	}
+	return b.queue("Linear", func() error { return b.gemm(dst, x, w, p, 1) })
+}
+
+// gemm writes alpha * x y^T + bias for every head.
+func (b *Backend) gemm(dst, x, y cudaops.View, bias pointer, alpha float32) error {
+	p := gemmParams{
+		a: viewOf(x), b: viewOf(y), c: viewOf(dst), bias: bias, alpha: alpha,
+		m: uint32(x.S), n: uint32(y.S), k: uint32(x.D), group: uint32(x.H / y.H),
+	}
+	if aligned(dims{x.H, x.S, x.D}, &p.a) && aligned(dims{y.H, y.S, y.D}, &p.b) {
+		p.vec |= 1
+	}
+	if aligned(dims{dst.H, dst.S, dst.D}, &p.c) {
+		p.vec |= 2
+	}
+	name, rows := "gemm_128", 128
+	if x.S <= 48 {
+		name, rows = "gemm_16", 16
+	}
+	return launch(b, name, grid{ceil(x.S, rows), ceil(y.S, gemmColumns), x.H}, blockThreads, 0, &p)
+}
