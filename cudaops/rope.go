@@ -34,8 +34,8 @@ func (r RoPE) complete(rows, dim int) (RoPE, error) {
 		return r, fmt.Errorf("unknown convention %d", r.Convention)
 	case r.Angle > AngleFloat32:
 		return r, fmt.Errorf("unknown angle precision %d", r.Angle)
-	case !finite(r.Magnitude) || !finite(float64(float32(r.Magnitude))):
-		return r, fmt.Errorf("magnitude is %v, must be finite", r.Magnitude)
+	case !finite(float64(float32(r.Magnitude))):
+		return r, fmt.Errorf("magnitude is %v, must be finite in f32", r.Magnitude)
 	}
 	if r.Magnitude == 0 {
 		r.Magnitude = 1
@@ -99,11 +99,13 @@ func (r *RoPE) frequencies() error {
 		}
 	}
 	for i, f := range freq {
-		if !finite(f) {
+		switch single := float64(float32(f)); {
+		case !finite(f):
 			return fmt.Errorf("inverse frequency %d is %v, must be finite", i, f)
-		}
-		if r.Angle == AngleFloat32 {
-			freq[i] = float64(float32(f))
+		case r.Angle == AngleFloat32 && !finite(single):
+			return fmt.Errorf("inverse frequency %d is %v, must be finite in f32", i, f)
+		case r.Angle == AngleFloat32:
+			freq[i] = single
 		}
 	}
 	r.InvFreq = freq

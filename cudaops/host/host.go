@@ -7,9 +7,7 @@ package host
 
 import (
 	"fmt"
-	"os"
 	"runtime"
-	"strings"
 	"sync/atomic"
 
 	"github.com/attnb/attnb/cudaops"
@@ -18,7 +16,7 @@ import (
 // Options configure a backend. Each zero value is a sound default.
 type Options struct {
 	Workers int   // goroutines an op uses; 0: one a core
-	Memory  int64 // bytes that the arrays may take together; 0: no bound but the machine's
+	Memory  int64 // bytes that the arrays may take together; 0: what the machine has, where it tells
 }
 
 // Backend implements [cudaops.Backend] and [cudaops.Interrupter].
@@ -35,6 +33,9 @@ func New(o Options) *Backend {
 	b := &Backend{workers: o.Workers, budget: o.Memory}
 	if b.workers <= 0 {
 		b.workers = runtime.GOMAXPROCS(0)
+	}
+	if b.budget <= 0 {
+		b.budget = physicalMemory()
 	}
 	return b
 }
@@ -54,17 +55,6 @@ func (b *Backend) Info() cudaops.Info {
 		Device:      fmt.Sprintf("%s, %d workers", processor(), b.workers),
 		MemoryTotal: b.budget,
 	}
-}
-
-// processor is the name that Linux knows the processor by, else the architecture.
-func processor() string {
-	info, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(info)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
 }
 
 // Alloc returns n elements.

@@ -1,7 +1,10 @@
 package host_test
 
 import (
+	"errors"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/cudaops/host"
@@ -18,4 +21,89 @@ func TestConformance(t *testing.T) {
 		})
 		return d
 	})
+}
+
+// TestWorkersDoNotMatter compares every case of the suite, bit by bit, over worker counts.
+func TestWorkersDoNotMatter(t *testing.T) {
+	var want map[string][][]float32
+	for _, workers := range []int{1, 2, 3, 7} {
+		got, err := optest.Results(cudaops.NewDevice(host.New(host.Options{Workers: workers})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		for name, out := range want {
+			for i := range out {
+				for j, x := range out[i] {
+					if y := got[name][i][j]; math.Float32bits(x) != math.Float32bits(y) {
+						t.Fatalf("%s: output %d, element %d is %v with 1 worker, %v with %d", name, i, j, x, y, workers)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestInterrupt stops a long prefill from another goroutine.
+func TestInterrupt(t *testing.T) {
+	d := cudaops.NewDevice(host.New(host.Options{}))
+	q, k := upload(t, d, 8, 4096, 64, 1), upload(t, d, 8, 4096, 64, 2) // seconds of work
+	before := d.InUse()
+	d.Interrupt() // no op runs: must not stop the next
+	sum, err := d.Add(q, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sum.Release(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := d.Prefill(q, k, k, cudaops.Attention{Scale: 0.125})
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if !errors.Is(err, cudaops.ErrInterrupted) {
+				t.Errorf("%v, want interrupted", err)
+			}
+			if now := d.InUse(); now != before {
+				t.Errorf("%d bytes in use, %d before", now, before)
+			}
+			return
+		case <-time.After(time.Millisecond):
+			d.Interrupt()
+		}
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := host.New(host.Options{Memory: 100})
+	m, err := b.Alloc(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Alloc(6); !errors.Is(err, cudaops.ErrOutOfMemory) {
+		t.Errorf("80 and 24 bytes in 100: %v", err)
+	}
+	if _, err := b.Alloc(math.MaxInt / 4); !errors.Is(err, cudaops.ErrOutOfMemory) {
+		t.Errorf("all of the address space: %v", err)
+	}
+	b.Free(m)
+	if _, err := b.Alloc(25); err != nil {
+		t.Errorf("an exact fit: %v", err)
+	}
+	if b.InUse() != 100 {
+		t.Errorf("%d bytes in use, want 100", b.InUse())
+	}
+}
+
+func TestInfo(t *testing.T) {
+	info := host.New(host.Options{Memory: 1 << 30}).Info()
+	if info.Backend != "host" || info.Device == "" || info.MemoryTotal != 1<<30 {
+		t.Errorf("%+v", info)
+	}
 }

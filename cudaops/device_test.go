@@ -1,0 +1,220 @@
+package cudaops_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/cudaops/host"
+	"github.com/attnb/attnb/cudaops/optest"
+)
+
+func open() *cudaops.Device { return cudaops.NewDevice(host.New(host.Options{Memory: 1 << 20})) }
+
+func TestReferenceCounts(t *testing.T) {
+	d := open()
+	b := zeros(t, d, 2, 3, 4)
+	if err := b.Retain(); err != nil {
+		t.Fatal(err)
+	}
+	view, err := b.Rows(1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, release := range []*cudaops.Buffer{b, b, view} {
+		if d.InUse() != 96 {
+			t.Errorf("%d bytes in use before release %d, want 96", d.InUse(), i)
+		}
+		if err := release.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.InUse() != 0 {
+		t.Errorf("%d bytes in use at the end", d.InUse())
+	}
+	for name, err := range map[string]error{
+		"Release: buffer [2 3 4]: used after its release": b.Release(),
+		"Retain: buffer [2 3 4]: used after its release":  b.Retain(),
+		"Head: x [2 1 4]: used after its release":         second(view.Head(0)),
+		"Add: b [2 1 4]: used after its release":          second(d.Add(zeros(t, d, 2, 1, 4), view)),
+	} {
+		var released *cudaops.ReleasedError
+		if !errors.Is(err, cudaops.ErrReleased) || !errors.As(err, &released) || err.Error() != name {
+			t.Errorf("got  %v\nwant %s", err, name)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestForeignBuffer(t *testing.T) {
+	d, other := open(), open()
+	_, err := d.Add(zeros(t, d, 1, 2, 3), zeros(t, other, 1, 2, 3))
+	const want = "Add: b [1 2 3]: lives on another device"
+	if e := (*cudaops.InputError)(nil); !errors.As(err, &e) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestErrorCanBeRenamed(t *testing.T) {
+	d := open()
+	_, err := d.Scores(zeros(t, d, 8, 5, 4), zeros(t, d, 3, 7, 4), 1)
+	var e *cudaops.InputError
+	if !errors.As(err, &e) {
+		t.Fatal(err)
+	}
+	for i := range e.Args {
+		e.Args[i] = cudaops.Arg{Name: map[string]string{"q": "queries", "k": `"layer 0 keys"`}[e.Args[i].Name], Shape: e.Args[i].Shape}
+	}
+	const want = `Scores: queries [8 5 4], "layer 0 keys" [3 7 4]: 8 heads are not a multiple of 3 KV heads`
+	if err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestOutOfMemory(t *testing.T) {
+	d := open()
+	b := zeros(t, d, 1, 1, 1<<17) // half of the budget
+	_, err := d.Add(b, b)
+	if err != nil {
+		t.Fatal("the second half is free: ", err)
+	}
+	_, err = d.Add(b, b)
+	const want = "Add: out of memory: 524288 bytes asked for, 1048576 in use"
+	if !errors.Is(err, cudaops.ErrOutOfMemory) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if d.InUse() != 1<<20 {
+		t.Errorf("%d bytes in use", d.InUse())
+	}
+}
+
+func TestBackendErrors(t *testing.T) {
+	fault := errors.New("illegal address in Add")
+	for _, test := range []struct {
+		err, kind error
+		want      string
+	}{
+		{fault, cudaops.ErrDevice, "Add: device fault: illegal address in Add"},
+		{fault, fault, "Add: device fault: illegal address in Add"},
+		{fmt.Errorf("head dim 300: %w", cudaops.ErrUnsupported), cudaops.ErrUnsupported, "Add: head dim 300: not supported here"},
+		{cudaops.ErrInterrupted, cudaops.ErrInterrupted, "Add: interrupted"},
+	} {
+		faults := &optest.Faults{Backend: host.New(host.Options{}), Err: test.err}
+		d := cudaops.NewDevice(faults)
+		b := zeros(t, d, 1, 2, 3)
+		faults.FailCall = faults.Calls + 1
+		_, err := d.Add(b, b)
+		if !errors.Is(err, test.kind) || err.Error() != test.want {
+			t.Errorf("got  %v\nwant %s", err, test.want)
+		}
+		if e := (*cudaops.InputError)(nil); errors.As(err, &e) {
+			t.Errorf("%v is taken for bad input", err)
+		}
+	}
+}
+
+func TestClosed(t *testing.T) {
+	d := open()
+	b := zeros(t, d, 1, 2, 3)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"Close": d.Close(), "Sync": d.Sync(), "Add": second(d.Add(b, b)), "Rows": second(b.Rows(0, 1)), "Download": second(d.Download(b)),
+	} {
+		if !errors.Is(err, cudaops.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := b.Release(); err != nil {
+		t.Error("a release after the close is no error: ", err)
+	}
+}
+
+func TestLayoutOfOutputs(t *testing.T) {
+	d := open()
+	rows := zeros(t, d, 1, 5, 12)
+	heads, err := rows.AsHeads(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turned, err := d.RoPE(heads, cudaops.RoPE{Rotary: 4, Base: 1e4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := turned.View(); v.HeadStride != 4 || v.RowStride != 12 {
+		t.Errorf("rows seen by head became %+v", v)
+	}
+	if heads.Packed() || turned.Packed() || !rows.Packed() {
+		t.Error("Packed is wrong")
+	}
+	if _, err := heads.Reshape(1, 15, 4); err == nil || err.Error() != "Reshape: x [3 5 4]: its rows do not touch: copy it first" {
+		t.Error(err)
+	}
+}
+
+func TestMask(t *testing.T) {
+	for _, test := range []struct {
+		mask       cudaops.Mask
+		rows, cols int
+		visible    []int
+		empty      int
+	}{
+		{cudaops.Mask{}, 3, 4, []int{4, 4, 4}, 0},
+		{cudaops.Mask{Diagonal: -9}, 3, 4, []int{4, 4, 4}, 0},
+		{cudaops.Mask{Causal: true}, 3, 4, []int{1, 2, 3}, 0},
+		{cudaops.Mask{Causal: true, Diagonal: 2}, 3, 4, []int{3, 4, 4}, 0},
+		{cudaops.Mask{Causal: true, Diagonal: -3}, 5, 2, []int{0, 0, 0, 1, 2}, 3},
+		{cudaops.Mask{Causal: true, Diagonal: -9}, 3, 4, []int{0, 0, 0}, 3},
+	} {
+		var visible []int
+		for r := range test.rows {
+			visible = append(visible, test.mask.Visible(r, test.cols))
+		}
+		if !slices.Equal(visible, test.visible) || test.mask.Empty(test.rows) != test.empty {
+			t.Errorf("%+v: rows see %v, %d empty, want %v, %d", test.mask, visible, test.mask.Empty(test.rows), test.visible, test.empty)
+		}
+	}
+}
+
+// TestConcurrentUse appends, reads and releases from many goroutines. The race detector sees to the rest.
+func TestConcurrentUse(t *testing.T) {
+	d := open()
+	shared := zeros(t, d, 2, 3, 4)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			cache := shared
+			for i := range 20 {
+				next, err := d.AppendKV(cache, shared)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if cache != shared {
+					err = cache.Release()
+				}
+				if cache = next; err != nil {
+					t.Error(err)
+				}
+				data, err := d.Download(cache)
+				if err != nil || len(data) != 8*3*(i+2) {
+					t.Errorf("%d elements after %d appends, %v", len(data), i+1, err)
+				}
+				d.Info()
+				_ = d.InUse()
+			}
+			if err := cache.Release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := shared.Release(); err != nil || d.InUse() != 0 {
+		t.Errorf("%d bytes in use, %v", d.InUse(), err)
+	}
+}
