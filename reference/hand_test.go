@@ -252,8 +252,13 @@ func TestSoftmaxFarScores(t *testing.T) {
 	agree(t, "large", must(t)(reference.Softmax(one([]float64{1e6, 1e6 + 1}), nil)), one([]float64{.2689414213699951, .7310585786300049}), 1e-15)
 	agree(t, "negative", must(t)(reference.Softmax(one([]float64{-1e6, -1e6 - 1}), nil)), one([]float64{.7310585786300049, .2689414213699951}), 1e-15)
 	lse, err := reference.LSE(one([]float64{1e6, 1e6 + 1}), nil)
-	if err != nil || math.Abs(lse.At(0, 0)-(1e6+1+math.Log1p(math.Exp(-1)))) > 1e-9 {
+	if err != nil || !(math.Abs(lse.At(0, 0)-(1e6+1+math.Log1p(math.Exp(-1)))) <= 1e-9) {
 		t.Errorf("LSE %v, %v", lse, err)
+	}
+	for _, inf := range []float64{math.Inf(1), math.Inf(-1)} {
+		if lse, err := reference.LSE(one([]float64{math.Inf(-1), inf}), nil); err != nil || lse.At(0, 0) != inf {
+			t.Errorf("LSE of -Inf and %v is %v, %v", inf, lse, err)
+		}
 	}
 }
 
@@ -285,5 +290,8 @@ func TestLinearAppendAdd(t *testing.T) {
 		a.Set(i/4, i%4, .5*float64(i))
 		b.Set(i/4, i%4, 4-float64(i))
 	}
-	agree(t, "sum", must(t)(reference.Add(reference.Heads{a}, reference.Heads{b})), one([]float64{4, 3.5, 3, 2.5}, []float64{2, 1.5, 1, .5}), 0)
+	sum := matrix([]float64{4, 3.5, 3, 2.5}, []float64{2, 1.5, 1, .5})
+	agree(t, "sum", must(t)(reference.Add(reference.Heads{a, b, a}, reference.Heads{b, a, b})), reference.Heads{sum, sum, sum}, 0)
+	agree(t, "sums", must(t)(reference.Add(reference.Heads{a, a}, reference.Heads{a, b})), reference.Heads{
+		matrix([]float64{0, 1, 2, 3}, []float64{4, 5, 6, 7}), sum}, 0)
 }

@@ -41,6 +41,8 @@ func TestRefusals(t *testing.T) {
 		{split(m(2, 12), reference.GPT2, 2, 2, 3), reference.ErrShape, "reference: Split: shapes do not fit: rows [2, 12] are not 2+2*2 heads of dim 3"},
 		{split(m(2, 12), reference.GPT2, 2, 2, math.MaxInt), reference.ErrShape, "reference: Split: shapes do not fit: rows [2, 12] are not 2+2*2 heads of dim 9223372036854775807"},
 		{split(m(2, 12), reference.GPT2, math.MaxInt, 1, 1), reference.ErrShape, "reference: Split: shapes do not fit: rows [2, 12] are not 9223372036854775807+2*1 heads of dim 1"},
+		{split(m(2, 2), reference.GPT2, 6148914691236517206, 6148914691236517206, 1), reference.ErrShape, // three times as much wraps to 2
+			"reference: Split: shapes do not fit: rows [2, 2] are not 6148914691236517206+2*6148914691236517206 heads of dim 1"},
 		{split(m(2, 12), reference.GPT2, 0, 2, 2), reference.ErrArgument, "reference: Split: bad argument: heads 0, KV heads 2 and dim 2 must be positive"},
 		{split(m(2, 12), reference.Grouped, 3, 2, 2), reference.ErrArgument, "reference: Split: bad argument: 3 heads are no multiple of 2 KV heads"},
 		{split(m(2, 8), reference.NeoX, 2, 1, 2), reference.ErrArgument, "reference: Split: bad argument: layout NeoX has as many KV heads as heads, not 1 and 2"},
@@ -49,6 +51,8 @@ func TestRefusals(t *testing.T) {
 		{func() (any, error) { return orNil(reference.Merge(nil)) }, reference.ErrShape, "reference: Merge: shapes do not fit: x has no heads"},
 		{func() (any, error) { return orNil(reference.Merge(reference.Heads{m(2, 3), m(3, 2)})) }, reference.ErrShape,
 			"reference: Merge: shapes do not fit: x: head 1 is [3, 2], head 0 is [2, 3]"},
+		{func() (any, error) { return orNil(reference.Merge(reference.Heads{m(2, 3), m(2, 4)})) }, reference.ErrShape,
+			"reference: Merge: shapes do not fit: x: head 1 is [2, 4], head 0 is [2, 3]"},
 		{func() (any, error) { return orNil(reference.Unmerge(m(2, 6), 4)) }, reference.ErrShape, "reference: Unmerge: shapes do not fit: rows [2, 6] are not 4 heads"},
 		{func() (any, error) { return orNil(reference.Unmerge(m(2, 6), 0)) }, reference.ErrShape, "reference: Unmerge: shapes do not fit: rows [2, 6] are not 0 heads"},
 		{func() (any, error) { return orNil(reference.Swap(reference.Heads{nil})) }, reference.ErrShape, "reference: Swap: shapes do not fit: x: head 0 is empty"},

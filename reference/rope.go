@@ -69,8 +69,8 @@ func (r RoPE) Validate(rows, dim int) error {
 		}
 	}
 	for row := range rows {
-		// The offset is looked at before the row is added, so that no sum can overflow into range.
-		if p := r.Position(row); p <= -MaxPosition || p >= MaxPosition || r.Positions == nil && r.Offset >= MaxPosition {
+		// Row 0 is looked at first, so that no sum of offset and row can overflow into range.
+		if p := r.Position(row); p <= -MaxPosition || p >= MaxPosition {
 			return badArgument(op, "row %d is at position %d; |position| must be below %d", row, p, MaxPosition)
 		}
 	}

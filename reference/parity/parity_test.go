@@ -36,6 +36,7 @@ func TestCells(t *testing.T) {
 		{"beyond", 1.25, 1, 0.125, parity.Mismatched, 2},
 		{"zero bound, off by one step", math.Nextafter32(1, 2), 1, 0, parity.Mismatched, inf},
 		{"masked", 0, 0, 0, parity.Zero, 0},
+		{"near 0", 0x1p-20, 0, 0x1p-10, parity.Rounding, 0x1p-10},
 		{"-0 for 0", negativeZero, 0, 0, parity.Zero, 0},
 		{"0 for -0", 0, math.Copysign(0, -1), 0, parity.Zero, 0},
 		{"not masked", 1e-45, 0, 0, parity.Mismatched, inf},
