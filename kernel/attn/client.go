@@ -23,7 +23,7 @@ func connect() *wire.Conn {
 	})
 	switch {
 	case os.Getenv(wire.EnvSocket) == "":
-		stop("no device process: " + wire.EnvSocket + " is not set. Package attn works in a notebook of the attnb kernel")
+		stop("no device process: " + wire.EnvSocket + " is not set; package attn works in notebooks of the attnb kernel")
 	case client.err != nil:
 		stop(client.err.Error())
 	}
@@ -78,7 +78,12 @@ const maxFailure = 4 << 10
 
 // stop ends the cell: one line on stderr with the line of the cell, a marker for the kernel, exit status 1.
 func stop(message string) {
-	message = strings.Join(strings.Fields(message), " ")
+	message = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, message)
 	if nonce := os.Getenv(wire.EnvNonce); nonce != "" {
 		short := message[:min(len(message), maxFailure)]
 		os.Stdout.Write(wire.AppendMarker(nil, nonce, wire.MarkFail, wire.Hex(short)))

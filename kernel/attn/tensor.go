@@ -69,7 +69,9 @@ func (x Tensor) Axes(names string) Tensor {
 }
 
 // Head is head i of a tensor with the axis "heads".
-func (x Tensor) Head(i int) Tensor { return run1(wire.OpIndex, wire.Params{Axis: "heads", Index: i}, x) }
+func (x Tensor) Head(i int) Tensor {
+	return run1(wire.OpIndex, wire.Params{Axis: "heads", Index: i}, x)
+}
 
 // Batch is item i of a tensor with the axis "batch".
 func (x Tensor) Batch(i int) Tensor {

@@ -211,6 +211,7 @@ func (c *conn) free(r wire.Request) error {
 				delete(st.names, name)
 			}
 		}
+		st.remember(t)
 		st.freeLeaf(t.node)
 		st.end(t)
 	}

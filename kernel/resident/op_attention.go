@@ -79,7 +79,7 @@ func last(shape []int) int { return shape[len(shape)-1] }
 
 // softmaxMask is the mask asked for, or else the one that the scores carry.
 func softmaxMask(p wire.Params, x meta) cudaops.Mask {
-	if p.Mask == wire.MaskNone {
+	if p.Mask == wire.MaskDefault {
 		return x.mask
 	}
 	_, s, t := fold(x.shape)

@@ -40,7 +40,7 @@ func runIndex(j *job, p wire.Params, in []operand) ([]result, error) {
 	case at < 0:
 		return nil, j.refuse([]string{"x"}, "has no axis %q", p.Axis)
 	case p.Index < 0 || p.Index >= x.shape[at]:
-		return nil, j.refuse([]string{"x"}, "%s %d is not within 0 to %d", p.Axis, p.Index, x.shape[at]-1)
+		return nil, j.refuse([]string{"x"}, "%s %d is not within 0 to %d", singular(p.Axis), p.Index, x.shape[at]-1)
 	case len(x.shape) == 3 && at == 1:
 		t, err := j.view(x.buf.Transpose())
 		if err != nil {

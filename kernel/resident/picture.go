@@ -62,11 +62,7 @@ func (a arranged) panel(i int) string {
 	lead := max(0, len(a.shape)-2)
 	words := make([]string, lead)
 	for k := lead - 1; k >= 0; k-- {
-		axis := a.axes[k]
-		if axis == "heads" {
-			axis = "head"
-		}
-		words[k] = fmt.Sprintf("%s %d", axis, i%a.shape[k])
+		words[k] = fmt.Sprintf("%s %d", singular(a.axes[k]), i%a.shape[k])
 		i /= a.shape[k]
 	}
 	return strings.Join(words, ", ")
@@ -95,7 +91,7 @@ func (a arranged) labels(tokens []string) (rows, cols []string, err error) {
 		}
 	}
 	if rows == nil && cols == nil {
-		return nil, nil, fmt.Errorf("%d tokens fit no axis of %s", len(tokens), shapeWords(a.shape, a.axes))
+		return nil, nil, fmt.Errorf("%d tokens fit none of the axes query, key and seq", len(tokens))
 	}
 	return rows, cols, nil
 }
@@ -143,7 +139,10 @@ func bundle(hm viz.Heatmap, text string) (wire.Display, error) {
 }
 
 func (c *conn) picture(r wire.Request) (wire.Answer, error) {
-	const name = "Heatmap"
+	name := "Heatmap"
+	if r.Style == wire.StyleHTML {
+		name = "Interactive"
+	}
 	if len(r.IDs) != 1 {
 		return wire.Answer{}, wire.Errorf(wire.BadRequest, "%s: %d tensors", name, len(r.IDs))
 	}
@@ -154,8 +153,12 @@ func (c *conn) picture(r wire.Request) (wire.Answer, error) {
 	defer done()
 	refuse := func(err error) (wire.Answer, error) {
 		var bad *viz.InputError
-		if errors.As(err, &bad) {
-			return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %s%s", name, bad.Reason, about(nil, inputs))
+		var large *viz.TooLargeError
+		switch {
+		case errors.As(err, &bad):
+			err = errors.New(bad.Reason)
+		case errors.As(err, &large):
+			err = fmt.Errorf("%d of %d x %d is too much to show cell by cell: use Heatmap, or pick a head and rows", large.Matrices, large.Rows, large.Cols)
 		}
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %v%s", name, err, about(nil, inputs))
 	}

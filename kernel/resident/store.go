@@ -37,11 +37,12 @@ type store struct {
 	names   map[string]named
 	lastID  int
 	cell    int
+	freed   map[int]string    // what an ID was, of tensors that Free ended while a client had a handle
 	dead    []*cudaops.Buffer // to be released once the lock is free
 }
 
 func newStore() *store {
-	return &store{tensors: map[int]*tensor{}, names: map[string]named{}}
+	return &store{tensors: map[int]*tensor{}, names: map[string]named{}, freed: map[int]string{}}
 }
 
 // unlock releases the lock and then the buffers that nothing refers to any more.
@@ -120,9 +121,28 @@ func (s *store) get(op string, id int) (*tensor, error) {
 		return t, nil
 	}
 	if id >= 1 && id <= s.lastID {
-		return nil, wire.Errorf(wire.Freed, "%s: the tensor was freed", op)
+		what := s.freed[id]
+		if what == "" {
+			what = "the tensor"
+		}
+		return nil, wire.Errorf(wire.Freed, "%s: %s was freed", op, what)
 	}
 	return nil, wire.Errorf(wire.NotFound, "%s: not a tensor: it was declared but never made", op)
+}
+
+// maxFreed bounds the memory of what was freed.
+const maxFreed = 4096
+
+// remember keeps what a freed tensor was, for messages.
+func (s *store) remember(t *tensor) {
+	if len(s.freed) >= maxFreed {
+		clear(s.freed)
+	}
+	name := "the tensor"
+	if t.name != "" {
+		name = quote(t.name)
+	}
+	s.freed[t.id] = name + " " + shapeWords(t.node.shape, t.node.axes)
 }
 
 // getName finds a tensor by its name.

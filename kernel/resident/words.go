@@ -8,6 +8,14 @@ import (
 
 func quote(s string) string { return strconv.Quote(s) }
 
+// singular is what one entry along an axis is called.
+func singular(axis string) string {
+	if axis == "heads" {
+		return "head"
+	}
+	return axis
+}
+
 // shapeWords is "[heads 4, seq 9, dim 16]".
 func shapeWords(shape []int, axes []string) string {
 	var b strings.Builder

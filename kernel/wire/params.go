@@ -60,9 +60,10 @@ func (l Layout) String() string {
 type Mask uint8
 
 const (
-	MaskNone     Mask = iota
-	MaskCausal        // the last query sees the last key (bottom-right): query i sees keys up to T-S+i
-	MaskDiagonal      // query i sees keys up to Diagonal+i
+	MaskDefault  Mask = iota // what the scores carry, if anything; none elsewhere
+	MaskNone                 // every query sees every key
+	MaskCausal               // the last query sees the last key (bottom-right): query i sees keys up to T-S+i
+	MaskDiagonal             // query i sees keys up to Diagonal+i
 )
 
 // Params holds every parameter of every op, so that a request, a recorded step of lineage and a step that is run

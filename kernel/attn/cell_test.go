@@ -1,0 +1,196 @@
+package attn_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/cudaops/host"
+	"github.com/attnb/attnb/kernel/resident"
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+const (
+	nonce  = "00112233445566778899aabbccddeeff"
+	golden = "../../cudaops/optest/testdata/golden/neox_a.npz"
+)
+
+// program is the compiled testdata/cell.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "attn")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "cell")
+		build := exec.Command("go", "build", "-o", program, "./testdata/cell")
+		if out, err := build.CombinedOutput(); err != nil {
+			os.Stderr.Write(out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// kernel is a device process, served inside of the test, and the place where its cells run.
+type kernel struct {
+	t      *testing.T
+	device *cudaops.Device
+	socket string
+	dir    string
+	conn   *wire.Conn // as the proxy's
+}
+
+func newKernel(t *testing.T) *kernel {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "attnb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kernel{t: t, device: cudaops.NewDevice(host.New(host.Options{})), socket: filepath.Join(dir, "s"), dir: t.TempDir()}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- resident.Serve(ctx, resident.Options{Socket: k.socket, Device: k.device}) }()
+	t.Cleanup(func() {
+		if k.conn != nil {
+			k.conn.Close()
+		}
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		if n := k.device.InUse(); n != 0 {
+			t.Errorf("%d bytes in use after Serve returned", n)
+		}
+		k.device.Close()
+		os.RemoveAll(dir)
+	})
+	for deadline := time.Now().Add(10 * time.Second); k.conn == nil; time.Sleep(time.Millisecond) {
+		if k.conn, err = wire.Dial(k.socket); err != nil && time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	return k
+}
+
+// ran is what a cell left: what it printed, with displays in their place, and how it ended.
+type ran struct {
+	out      string // "<display>" where a display stands
+	displays []wire.Display
+	fail     string // the message of a fail marker
+	stderr   string
+	exit     int
+}
+
+// run runs a cell as the launcher does, and reads its stdout as the proxy does.
+func (k *kernel) run(cell string, extra ...string) ran {
+	k.t.Helper()
+	path, err := filepath.Abs(golden)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	cmd := exec.Command(program, cell)
+	cmd.Dir = k.dir
+	cmd.Env = append([]string{wire.EnvSocket + "=" + k.socket, wire.EnvNonce + "=" + nonce, "GOLDEN=" + path}, extra...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		k.t.Fatal(err)
+	}
+	r := ran{stderr: stderr.String(), exit: cmd.ProcessState.ExitCode()}
+	s := wire.NewScanner(nonce)
+	for _, p := range append(s.Feed(stdout.Bytes()), s.Flush()...) {
+		switch p.Marker.Kind {
+		case "":
+			r.out += string(p.Text)
+		case wire.MarkDisplay:
+			d, err := k.conn.Display(p.Marker.Arg)
+			if err != nil {
+				k.t.Fatal(err)
+			}
+			r.out += "<display>"
+			r.displays = append(r.displays, d)
+		case wire.MarkFail:
+			text, ok := wire.Unhex(p.Marker.Arg)
+			if !ok {
+				k.t.Errorf("fail marker with %q", p.Marker.Arg)
+			}
+			r.fail = text
+		default:
+			k.t.Errorf("marker %+v", p.Marker)
+		}
+	}
+	return r
+}
+
+// good is run for a cell that must succeed.
+func (k *kernel) good(cell string) ran {
+	k.t.Helper()
+	r := k.run(cell)
+	if r.exit != 0 || r.stderr != "" || r.fail != "" {
+		k.t.Fatalf("%s: exit %d, stderr %q, fail %q", cell, r.exit, r.stderr, r.fail)
+	}
+	return r
+}
+
+func TestCells(t *testing.T) {
+	k := newKernel(t)
+	if got, want := k.good("load").out, "loaded \"qkv\" [seq 9, hidden 192]\n"; got != want {
+		t.Errorf("load printed %q, want %q", got, want)
+	}
+	layer := k.good("layer")
+	if want := "before\n<display>between\n<display>after\n<display>"; layer.out != want {
+		t.Errorf("layer printed %q, want %q", layer.out, want)
+	}
+	for i, d := range layer.displays {
+		if len(d.Parts) != 2 || d.Parts[0].MIME != "image/png" || d.Parts[1].MIME != "text/plain" ||
+			!bytes.HasPrefix(d.Parts[0].Data, []byte("\x89PNG")) {
+			t.Errorf("display %d: %d parts", i, len(d.Parts))
+		}
+	}
+	report := string(layer.displays[2].Parts[1].Data)
+	for _, want := range []string{"Check \"out\": pass", "neox_a.npz: qkv", "worst cell: head ", "rotary 8, half-split, offset 0, base 10000"} {
+		if !strings.Contains(report, want) {
+			t.Errorf("the report lacks %q:\n%s", want, report)
+		}
+	}
+
+	if r := k.run("panic"); r.exit != 2 || !strings.Contains(r.stderr, "on purpose") {
+		t.Errorf("panic: exit %d, %q", r.exit, r.stderr)
+	}
+	k.good("layer") // all is still there
+
+	if got, want := k.good("once").out, "computing\n\"noise\" [dim 3] [1 2 3]\n"; got != want {
+		t.Errorf("once printed %q, want %q", got, want)
+	}
+	if got, want := k.good("once").out, "\"noise\" [dim 3] [1 2 3]\n"; got != want {
+		t.Errorf("once again printed %q, want %q", got, want)
+	}
+	if r := k.run("goroutine"); r.exit != 1 || r.fail != `Get: no tensor is named "nothing"` {
+		t.Errorf("goroutine: exit %d, fail %q", r.exit, r.fail)
+	}
+}
+
+func TestOps(t *testing.T) {
+	k := newKernel(t)
+	r := k.good("ops")
+	want, err := os.ReadFile("testdata/ops.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.out != string(want) {
+		t.Errorf("ops printed\n%s\nwant\n%s", r.out, want)
+	}
+}

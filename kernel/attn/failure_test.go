@@ -1,0 +1,188 @@
+package attn_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+// messages are what each failing cell says, word for word. "DIR" stands for the cell's working directory.
+var messages = []struct{ cell, want string }{
+	{"odd rotary", `RoPE: rotary dims 7 is odd (x: "q" [heads 4, seq 9, dim 16])`},
+	{"rotary too wide", `RoPE: rotary dims 18 is more than the head dim 16 (x: [heads 4, seq 9, dim 16])`},
+	{"offset", `RoPE: offset 9223372036854775807 with 9 rows: |position| must be below 134217728 (x: [heads 1, seq 9, dim 4])`},
+	{"positions", `RoPE: 2 positions for 9 rows (x: [heads 1, seq 9, dim 4])`},
+	{"split", `SplitHeads: hidden 190 does not divide by 4 heads + 2 * 4 KV heads (x: "rows" [seq 9, hidden 190])`},
+	{"split heads", `SplitHeads: 0 heads and 0 KV heads: both must be at least 1 (x: [seq 2, hidden 6])`},
+	{"scores dims", `Scores: head dims 4 and 6 differ (q: "q" [heads 2, seq 3, dim 4], k: [heads 2, seq 3, dim 6])`},
+	{"scores heads", `Scores: 3 heads are not a multiple of 2 KV heads (q: [heads 3, seq 3, dim 4], k: [heads 2, seq 3, dim 4])`},
+	{"prefill long", `Prefill: 5 queries against 3 keys: a causal mask needs at least as many keys (q: [heads 2, seq 5, dim 4], k: [heads 2, seq 3, dim 4])`},
+	{"decode rows", `Decode: 2 query rows a head, must be 1 (q: [heads 2, seq 2, dim 4])`},
+	{"append", `AppendKV: heads and head dim must be equal (cache: "cache" [heads 2, seq 3, dim 4], rows: [heads 2, seq 1, dim 5])`},
+	{"add", `Add: shapes differ (a: [seq 2, hidden 3], b: [seq 3, hidden 2])`},
+	{"add axes", `Add: axes differ (a: [heads 2, seq 2, dim 4], b: [seq 2, heads 2, dim 4])`},
+	{"linear", `Linear: rows of 3 elements, weights for 4 (x: [seq 2, hidden 3], w: [out 5, in 4])`},
+	{"context", `Context: probabilities of 4 keys, values of 3 (p: [heads 2, seq 3, dim 4], v: [heads 2, seq 3, dim 4])`},
+	{"head", `Head: head 4 is not within 0 to 3 (x: "q" [heads 4, seq 9, dim 16])`},
+	{"head of a matrix", `Head: has no axis "heads" (x: [query 3, key 3])`},
+	{"rows", `Rows: seq 8 to 10 are not within 0 to 9 (x: [heads 4, seq 9, dim 16])`},
+	{"batch first", `RoPE: 4 dimensions are too many: pick one with Batch(i) (x: [batch 2, heads 1, seq 3, dim 4])`},
+	{"values", `FromSlice: 3 values for [seq 2, dim 2], which has 4`},
+	{"axes", `FromSlice: 2 axes (seq dim) for shape [3]`},
+	{"empty", `FromSlice: shape [0] is empty`},
+	{"huge", `FromSlice: shape [1099511627776 1099511627776] has more than 4294967296 elements`},
+	{"unknown", `Get: no tensor is named "keptt": did you mean "kept"?`},
+	{"freed", `Softmax: the tensor [heads 1, seq 2, dim 4] was freed`},
+	{"freed twice", `Free: the tensor [heads 1, seq 2, dim 4] was freed`},
+	{"never made", `Heatmap: not a tensor: it was declared but never made`},
+	{"not npy", `Load: DIR/notes.txt: neither a .npy nor a .npz file`},
+	{"no file", `Load: DIR/missing.npy: no such file`},
+	{"no array", `Load: DIR/layer.npz: no array "qk": it holds ctx, ctx_decode, k, k_all, k_far, k_pre, meta, probs, probs_decode_last, probs_far, q, q_decode and 6 more`},
+	{"integers", `Load: DIR/ints.npy: dtype "<i8", only f32 and f64 can be loaded`},
+	{"short file", `Load: DIR/short.npy: 4 bytes of data, but shape [1000 1000] of f32 needs 4000000`},
+	{"a directory", `Load: /: a directory`},
+	{"check a leaf", `Check: nothing to replay: the tensor was brought, not computed (x: "leaf" [heads 1, seq 2, dim 4])`},
+	{"check what was freed", `Check: Softmax cannot be replayed: its leaf "gone" [heads 1, seq 2, dim 4] was freed`},
+	{"tokens", `Heatmap: 3 tokens fit none of the axes query, key and seq (x: [heads 1, seq 2, dim 4])`},
+	{"too large to draw", `Interactive: 1 of 65 x 65 is too much to show cell by cell: use Heatmap, or pick a head and rows (x: [query 65, key 65])`},
+	{"require", `Require: FAIL: error/bound 17, 1 of 4 cells`},
+	{"nan in context", `Context: holds +Inf: Prefill keeps hidden values out, this product cannot (v: [heads 1, seq 2, dim 2])`},
+}
+
+// lines finds the line on which each failing cell calls the package.
+func lines(t *testing.T) map[string]int {
+	t.Helper()
+	src, err := os.ReadFile("testdata/cell/failures.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]int{}
+	for i, line := range strings.Split(string(src), "\n") {
+		if m := regexp.MustCompile(`^var _ = fails\("(.*?)"`).FindStringSubmatch(line); m != nil {
+			at[m[1]] = i + 1
+		}
+	}
+	return at
+}
+
+// files are what the failing cells find in their directory.
+func (k *kernel) files() {
+	header := func(descr, shape string) string {
+		text := "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"
+		text += strings.Repeat(" ", 117-len(text)) + "\n"
+		return "\x93NUMPY\x01\x00\x76\x00" + text
+	}
+	npz, err := os.ReadFile(golden)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"notes.txt": "just text\n",
+		"layer.npz": string(npz),
+		"ints.npy":  header("<i8", "(1,)") + strings.Repeat("\x00", 8),
+		"short.npy": header("<f4", "(1000, 1000)") + "\x00\x00\x00\x00",
+	} {
+		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(content), 0o600); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+// forgetAllBut takes all names but one away.
+func (k *kernel) forgetAllBut(name string) {
+	k.t.Helper()
+	a, err := k.conn.Do(wire.Request{Kind: wire.KindList})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for _, x := range a.Tensors {
+		if x.Name != name {
+			if _, err := k.conn.Do(wire.Request{Kind: wire.KindFree, Name: x.Name}); err != nil {
+				k.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// settle waits until the device process has noticed that the cell is gone, and holds want bytes.
+func (k *kernel) settle(want int64) {
+	k.t.Helper()
+	var n int64
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if n = k.device.InUse(); n == want {
+			return
+		}
+	}
+	k.t.Errorf("%d bytes in use, want %d", n, want)
+}
+
+// Each mistake is one line at the line of the cell that made it, and costs nothing that is resident.
+func TestFailures(t *testing.T) {
+	k := newKernel(t)
+	k.files()
+	kept, err := k.conn.Upload(wire.Request{Kind: wire.KindUpload, Shape: []int{2, 2}, Axes: []string{"seq", "dim"}}, []float32{1, 2, 3, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.conn.Do(wire.Request{Kind: wire.KindName, IDs: []int{kept.Tensors[0].ID}, Name: "kept"}); err != nil {
+		t.Fatal(err)
+	}
+	at := lines(t)
+	said := map[string]bool{}
+	for _, c := range messages {
+		said[c.cell] = true
+		t.Run(c.cell, func(t *testing.T) {
+			r := k.run(c.cell)
+			want := strings.ReplaceAll(c.want, "DIR", k.dir)
+			if r.fail != want {
+				t.Errorf("fail marker\n %s\nwant\n %s", r.fail, want)
+			}
+			m := regexp.MustCompile(`^(\S+)/failures\.go:(\d+): (.*)\n$`).FindStringSubmatch(r.stderr)
+			if m == nil || m[3] != want {
+				t.Fatalf("stderr %q, want one line with place and %q", r.stderr, want)
+			}
+			if m[2] != strconv.Itoa(at[c.cell]) {
+				t.Errorf("at line %s, want %d", m[2], at[c.cell])
+			}
+			if r.exit != 1 || r.out != "" || len(r.displays) != 0 {
+				t.Errorf("exit %d, printed %q", r.exit, r.out)
+			}
+			data, err := k.conn.Download(wire.Request{Kind: wire.KindDownload, IDs: []int{kept.Tensors[0].ID}})
+			if err != nil || !bytes.Equal(wire.FloatBytes(data), wire.FloatBytes([]float32{1, 2, 3, 4})) {
+				t.Errorf("the resident tensor is now %v, %v", data, err)
+			}
+			k.forgetAllBut("kept")
+			k.settle(16)
+		})
+	}
+	for cell := range at {
+		if !said[cell] {
+			t.Errorf("no message is expected of %q", cell)
+		}
+	}
+}
+
+// A cell with no device process says so.
+func TestNoDeviceProcess(t *testing.T) {
+	k := newKernel(t)
+	const notebook = "no device process: ATTNB_SOCKET is not set; package attn works in notebooks of the attnb kernel"
+	if r := k.run("load", wire.EnvSocket+"="); r.exit != 1 || r.fail != notebook || !strings.HasSuffix(r.stderr, ": "+notebook+"\n") {
+		t.Errorf("no socket: exit %d, fail %q, stderr %q", r.exit, r.fail, r.stderr)
+	}
+	gone := filepath.Join(k.dir, "gone")
+	want := "no device process at " + gone + ": connect: no such file or directory"
+	if r := k.run("load", wire.EnvSocket+"="+gone); r.exit != 1 || r.fail != want {
+		t.Errorf("dead socket: exit %d, fail %q, want %q", r.exit, r.fail, want)
+	}
+	// Outside of a kernel there is no nonce, and so no marker.
+	if r := k.run("load", wire.EnvSocket+"=", wire.EnvNonce+"="); r.exit != 1 || r.fail != "" || r.out != "" || !strings.HasSuffix(r.stderr, notebook+"\n") {
+		t.Errorf("outside: exit %d, printed %q, stderr %q", r.exit, r.out, r.stderr)
+	}
+}
