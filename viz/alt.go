@@ -16,6 +16,10 @@ func (h Heatmap) Alt() string {
 	for i, m := range h.Matrices {
 		h.pool(i, m.Rows, m.Cols, &s)
 	}
+	return h.describe(s)
+}
+
+func (h Heatmap) describe(s summary) string {
 	var b strings.Builder
 	if h.Title != "" {
 		fmt.Fprintf(&b, "%s. ", visible(h.Title))

@@ -25,21 +25,16 @@ const (
 	nanColour
 	posInfColour
 	negInfColour
-	fixedColours
 )
 
-var named = [fixedColours - steps]color.RGBA{
-	paper - steps:        {0xFD, 0xFD, 0xFC, 0xFF},
-	ink - steps:          {0x1E, 0x22, 0x28, 0xFF},
-	dim - steps:          {0x5C, 0x63, 0x6D, 0xFF},
-	line - steps:         {0xA9, 0xAE, 0xB6, 0xFF},
-	white - steps:        {0xFF, 0xFF, 0xFF, 0xFF},
-	black - steps:        {0x0C, 0x0D, 0x10, 0xFF},
-	hatch - steps:        hatching,
-	maskedColour - steps: classColour[masked],
-	nanColour - steps:    classColour[nan],
-	posInfColour - steps: classColour[posInf],
-	negInfColour - steps: classColour[negInf],
+var named = [maskedColour - steps]color.RGBA{
+	paper - steps: {0xFD, 0xFD, 0xFC, 0xFF},
+	ink - steps:   {0x1E, 0x22, 0x28, 0xFF},
+	dim - steps:   {0x5C, 0x63, 0x6D, 0xFF},
+	line - steps:  {0xA9, 0xAE, 0xB6, 0xFF},
+	white - steps: {0xFF, 0xFF, 0xFF, 0xFF},
+	black - steps: {0x0C, 0x0D, 0x10, 0xFF},
+	hatch - steps: hatching,
 }
 
 // indexOf is the palette entry of a class without a value.
@@ -63,6 +58,9 @@ const shades = 8
 func newCanvas(w, h int, k Kind) *canvas {
 	c := &canvas{blends: map[blend]uint8{}}
 	c.colours = append(append(c.colours, k.colours()...), named[:]...)
+	for _, class := range []class{masked, nan, posInf, negInf} {
+		c.colours = append(c.colours, k.classColours()[class])
+	}
 	for _, i := range []uint8{ink, dim} { // greys between paper and text
 		for a := 1; a < shades; a++ {
 			c.colours = append(c.colours, between(c.colours[paper], c.colours[i], float64(a)/shades))
@@ -134,6 +132,33 @@ func (c *canvas) fillMasked(r image.Rectangle) {
 		}
 	}
 }
+
+// sign marks the cell of a class in shape as well as in colour, where there is room: a cross is not a number, a triangle points
+// up or down to its infinity.
+func (c *canvas) sign(r image.Rectangle, k class) {
+	i := indexOf[k]
+	side := min(r.Dx(), r.Dy())
+	if side < leastSign {
+		return
+	}
+	with := c.inkOn(i)
+	half := min(side*3/10, 12)
+	mid := r.Min.Add(r.Max).Div(2)
+	for d := -half; d < half; d++ {
+		switch k {
+		case nan:
+			c.fill(image.Rect(mid.X+d, mid.Y+d, mid.X+d+2, mid.Y+d+1), with)
+			c.fill(image.Rect(mid.X-d-2, mid.Y+d, mid.X-d, mid.Y+d+1), with)
+		case posInf:
+			c.fill(image.Rect(mid.X-(d+half)/2, mid.Y+d, mid.X+(d+half)/2, mid.Y+d+1), with)
+		case negInf:
+			c.fill(image.Rect(mid.X-(half-d)/2, mid.Y+d, mid.X+(half-d)/2, mid.Y+d+1), with)
+		}
+	}
+}
+
+// leastSign is the size in pixels from which a cell bears a sign.
+const leastSign = 10
 
 // over blends an ink over a pixel.
 func (c *canvas) over(under, with, alpha uint8) uint8 {

@@ -50,20 +50,13 @@ type summary struct {
 	minAt, maxAt at
 }
 
-func (s *summary) add(c class, v float32, where at) {
-	if s.count[c] == 0 {
-		s.first[c] = where
-	}
-	s.count[c]++
-	if c != finite {
-		return
-	}
+func (s *summary) finite(v float32, matrix, row, col int) {
 	f := float64(v)
 	if s.count[finite] == 1 || f < s.min {
-		s.min, s.minAt = f, where
+		s.min, s.minAt = f, at{matrix, row, col}
 	}
 	if s.count[finite] == 1 || f > s.max {
-		s.max, s.maxAt = f, where
+		s.max, s.maxAt = f, at{matrix, row, col}
 	}
 }
 
@@ -89,7 +82,12 @@ func (h Heatmap) pool(i, pr, pc int, s *summary) cells {
 			if m.Hidden != nil && m.Hidden(row, col) {
 				c = masked
 			}
-			s.add(c, v, at{i, row, col})
+			if s.count[c]++; s.count[c] == 1 {
+				s.first[c] = at{i, row, col}
+			}
+			if c == finite {
+				s.finite(v, i, row, col)
+			}
 			o := out + col/pc
 			switch old := p.class[o]; {
 			case c > old:

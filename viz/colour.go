@@ -41,28 +41,35 @@ func (k Kind) colours() []color.RGBA {
 	return diverging
 }
 
-// The colours of what has no place on a scale appear in none of the maps.
-var classColour = [classes]color.RGBA{
-	masked: {0xD9, 0xDC, 0xE1, 0xFF},
-	nan:    {0xFF, 0x1F, 0xC7, 0xFF},
-	posInf: {0x00, 0x00, 0x00, 0xFF},
-	negInf: {0x00, 0xE5, 0xFF, 0xFF},
+// classColours are the colours of what has no place on a scale. They keep clear of the kind's map and of each other for full
+// and for red- or green-blind sight, which leaves few: the light NaN differs between dark and light maps.
+func (k Kind) classColours() [classes]color.RGBA {
+	c := [classes]color.RGBA{
+		masked: {0xCF, 0xD2, 0xD6, 0xFF},
+		nan:    {0xC3, 0xFF, 0x00, 0xFF},
+		posInf: {0x00, 0x00, 0x00, 0xFF},
+		negInf: {0x00, 0x00, 0xFF, 0xFF},
+	}
+	if k == Probabilities {
+		c[nan] = color.RGBA{0xFF, 0x5A, 0xFF, 0xFF}
+	}
+	return c
 }
 
 // hatching is drawn over masked cells.
-var hatching = color.RGBA{0xBD, 0xC2, 0xCA, 0xFF}
+var hatching = color.RGBA{0xB8, 0xBD, 0xC5, 0xFF}
 
 // On a dark page, masked cells recede too.
-var maskedDark, hatchingDark = color.RGBA{0x34, 0x39, 0x41, 0xFF}, color.RGBA{0x52, 0x59, 0x64, 0xFF}
+var maskedDark, hatchingDark = color.RGBA{0x45, 0x4B, 0x54, 0xFF}, color.RGBA{0x5C, 0x64, 0x6F, 0xFF}
 
-func pageColours() viewColours {
+func (k Kind) pageColours() viewColours {
 	v := viewColours{
-		Masked:     [2]string{hex(classColour[masked]), hex(hatching)},
+		Masked:     [2]string{hex(k.classColours()[masked]), hex(hatching)},
 		MaskedDark: [2]string{hex(maskedDark), hex(hatchingDark)},
 		Fixed:      map[string]string{},
 	}
 	for _, c := range []class{nan, posInf, negInf} {
-		v.Fixed[c.name()] = hex(classColour[c])
+		v.Fixed[c.name()] = hex(k.classColours()[c])
 	}
 	return v
 }

@@ -65,7 +65,7 @@ function attnbHeatmap(host, view, packed) {
   }
 
   function hatch([back, line]) {
-    const tile = document.createElement("canvas"), side = 6;
+    const tile = document.createElement("canvas"), side = 8;
     tile.width = tile.height = side;
     const g = tile.getContext("2d");
     g.fillStyle = back;
@@ -88,7 +88,7 @@ function attnbHeatmap(host, view, packed) {
         : { value: [col, row, step(values[m][k]) / (steps - 1)] };
       const text = view.numbers && view.numbers[m][k];
       if (text) {
-        const light = c ? c === "+Inf" : view.lightInk[step(values[m][k])];
+        const light = c ? c !== "NaN" : view.lightInk[step(values[m][k])];
         cell.label = { show: true, formatter: text, color: light ? "#fff" : "#0c0d10", fontSize: view.numberSize };
       }
       return cell;
@@ -177,7 +177,7 @@ function attnbHeatmap(host, view, packed) {
     for (const e of view.legend) {
       const [back, line] = e.class === "masked" ? colours.masked : [colours[e.class] || "transparent", ""];
       const css = "display:inline-block;width:13px;height:13px;vertical-align:-2px;margin-right:6px;box-sizing:border-box;" +
-        (line ? `background:repeating-linear-gradient(-45deg,${line} 0 1px,${back} 1px 4.2px);` : `background:${back};`) +
+        (line ? `background:repeating-linear-gradient(-45deg,${line} 0 1px,${back} 1px 4.5px);` : `background:${back};`) +
         `border:${e.class ? "1px" : "2.5px"} solid ${e.class ? "#8888" : "currentColor"}`;
       const entry = element("span");
       entry.append(element("span", css), element("bdi", "", e.text));

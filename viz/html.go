@@ -61,7 +61,7 @@ func (h Heatmap) HTML() (string, error) {
 
 	var b strings.Builder
 	fmt.Fprintf(&b, `<div class="attnb-heatmap" data-attnb="%s" style="overflow-x:auto"><img src="data:image/png;base64,%s" width="%d" height="%d" alt="%s"></div>`,
-		id, base64.StdEncoding.EncodeToString(still.PNG), still.Width, still.Height, html.EscapeString(h.Alt()))
+		id, base64.StdEncoding.EncodeToString(still.PNG), still.Width, still.Height, html.EscapeString(still.Alt))
 	b.WriteString("\n<script>(() => {\n")
 	b.WriteString(script)
 	// the same picture may stand in a page twice: a script draws into the element before it, or into the first that none has taken
@@ -154,7 +154,7 @@ func (d *drawing) view() (*view, error) {
 		RowRoom: l.rowRoom/density + 4, ColRoom: l.colLength/density + 4, RowStride: strideOf(l.rowTicks), ColStride: strideOf(l.colTicks),
 		Rows: h.rows(), Cols: h.cols(), RowAxis: h.rowAxis(), ColAxis: h.colAxis(), Quantity: h.Kind.quantity(),
 		Scale:      viewScale{h.Kind == Errors, d.scale.lo, d.scale.hi, belowOne},
-		Colours:    pageColours(),
+		Colours:    h.Kind.pageColours(),
 		Marks:      []viewMark{},
 		Legend:     []viewEntry{},
 		LegendTop:  l.legendTop / density,

@@ -59,9 +59,8 @@ func (l layout) numbers(matrices []cells, sc scale) (texts [][]string, size floa
 	return texts, size
 }
 
-// numbers writes the values into the cells of all panels, where they fit.
-func (c *canvas) numbers(l layout, matrices []cells, sc scale) {
-	all, size := l.numbers(matrices, sc)
+// numbers writes the texts of all panels into their cells.
+func (c *canvas) numbers(l layout, matrices []cells, all [][]string, size float64) {
 	for i, texts := range all {
 		p := l.panels[i]
 		for k, s := range texts {

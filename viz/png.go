@@ -8,10 +8,11 @@ import (
 	"strconv"
 )
 
-// Picture is a rendered PNG and the size to show it at, in CSS pixels: half of its own, so that it is crisp.
+// Picture is a rendered PNG, the size to show it at in CSS pixels (half of its own, so that it is crisp), and its description.
 type Picture struct {
 	PNG           []byte
 	Width, Height int
+	Alt           string
 }
 
 // PNG renders the heatmap as a labelled picture of its own background. A matrix with more cells than there are pixels for
@@ -21,7 +22,7 @@ func (h Heatmap) PNG() ([]byte, error) {
 	return p.PNG, err
 }
 
-// Picture is [Heatmap.PNG] with the size at which to show it.
+// Picture is [Heatmap.PNG] and [Heatmap.Alt] in one pass over the cells, with the size at which to show it.
 func (h Heatmap) Picture() (Picture, error) {
 	if err := h.check(); err != nil {
 		return Picture{}, err
@@ -52,10 +53,11 @@ func (h Heatmap) prepare() *drawing {
 func (d *drawing) picture() (Picture, error) {
 	l := d.layout
 	c := newCanvas(l.width, l.height, d.Kind)
+	texts, size := l.numbers(d.matrices, d.scale)
 	for i, m := range d.matrices {
-		c.panel(l, i, m, d.scale)
+		c.panel(l, i, m, d.scale, texts != nil)
 	}
-	c.numbers(l, d.matrices, d.scale)
+	c.numbers(l, d.matrices, texts, size)
 	c.marks(l, d.Marks)
 	c.labels(l, d.Heatmap)
 	c.bar(l, d.scale)
@@ -66,11 +68,11 @@ func (d *drawing) picture() (Picture, error) {
 	if err := e.Encode(&b, c.Paletted); err != nil {
 		return Picture{}, fmt.Errorf("heatmap %q: %w", d.Title, err)
 	}
-	return Picture{b.Bytes(), l.width / density, l.height / density}, nil
+	return Picture{b.Bytes(), l.width / density, l.height / density, d.describe(d.summary)}, nil
 }
 
-// panel draws the cells of a matrix.
-func (c *canvas) panel(l layout, i int, m cells, sc scale) {
+// panel draws the cells of a matrix. Where their values are to be written in them, so are the names of their classes.
+func (c *canvas) panel(l layout, i int, m cells, sc scale, written bool) {
 	p := l.panels[i]
 	c.frame(p, 1, line)
 	for row := range m.rows {
@@ -85,6 +87,9 @@ func (c *canvas) panel(l layout, i int, m cells, sc scale) {
 				c.fill(r, uint8(step(sc.norm(float64(m.value[k])), steps)))
 			default:
 				c.fill(r, indexOf[m.class[k]])
+				if !written {
+					c.sign(r, m.class[k])
+				}
 			}
 		}
 	}
@@ -180,6 +185,7 @@ func (c *canvas) legend(l layout) {
 				c.frame(r, 1, line)
 			default:
 				c.fill(r, indexOf[e.class])
+				c.sign(r, e.class)
 				c.frame(r, 1, line)
 			}
 			c.left(float64(x+swatch+space), float64(y)+swatch/2, e.text, st)
