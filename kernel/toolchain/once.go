@@ -7,12 +7,13 @@ import (
 	"go/scanner"
 	"go/token"
 	"hash/fnv"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/attnb/attnb/kernel/spec"
 )
@@ -24,7 +25,8 @@ const attnPath = spec.Module + "/kernel/attn"
 //
 //	-X github.com/attnb/attnb/kernel/attn.onceHashes=NAME=HASH;NAME=HASH
 //
-// NAME is query-escaped. It is "" for a cell without attn.Once, or one that does not parse: the build says why.
+// An empty NAME stands for every name that is not in the list. The flag is "" for a cell without attn.Once, or one that
+// does not parse: the build says why.
 func onceFlag(dir string) string {
 	hashes := onceHashes(dir)
 	if len(hashes) == 0 {
@@ -32,15 +34,25 @@ func onceFlag(dir string) string {
 	}
 	entries := make([]string, 0, len(hashes))
 	for name, hash := range hashes {
-		entries = append(entries, url.QueryEscape(name)+"="+hash)
+		entries = append(entries, name+"="+hash)
 	}
 	sort.Strings(entries)
-	return "-X " + attnPath + ".onceHashes=" + strings.Join(entries, ";")
+	flag := attnPath + ".onceHashes=" + strings.Join(entries, ";")
+	if strings.ContainsAny(flag, " \"") {
+		flag = "'" + flag + "'"
+	}
+	return "-X " + flag
+}
+
+// plain says whether a name can stand in the flag, which has no escapes.
+func plain(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r == ';' || r == '\'' || unicode.IsControl(r) || r == utf8.RuneError })
 }
 
 // onceHashes maps the name of each attn.Once in the Go files of dir to a hash of its text and, transitively, of the
-// text of the top-level declarations that it refers to by name. Names are taken as they are written, whether or not
-// something local hides them: at worst a tensor is computed once more than needed.
+// text of the top-level declarations that it refers to by name. What it refers to is taken as it is written, whether or
+// not something local hides it: at worst a tensor is computed once more than needed. Under "" stands one hash for all
+// whose name is not written as a plain string.
 func onceHashes(dir string) map[string]string {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -170,7 +182,7 @@ func (s *sources) hashes() map[string]string {
 	return hashes
 }
 
-// once recognises attn.Once("name", ...), under whatever name attn is imported.
+// once recognises attn.Once(name, ...), under whatever name attn is imported. name is "" where it is no plain string.
 func (src *source) once(call *ast.CallExpr) (name string, ok bool) {
 	fun := call.Fun
 	switch f := fun.(type) { // explicit type arguments
@@ -195,12 +207,12 @@ func (src *source) once(call *ast.CallExpr) (name string, ok bool) {
 	if len(call.Args) == 0 {
 		return "", false
 	}
-	lit, isLit := call.Args[0].(*ast.BasicLit)
-	if !isLit || lit.Kind != token.STRING {
-		return "", false
+	if lit, isLit := call.Args[0].(*ast.BasicLit); isLit && lit.Kind == token.STRING {
+		if name, err := strconv.Unquote(lit.Value); err == nil && plain(name) {
+			return name, true
+		}
 	}
-	name, err := strconv.Unquote(lit.Value)
-	return name, err == nil
+	return "", true
 }
 
 // closure is the text of n and of the declarations that it refers to, in an order that depends on nothing else.

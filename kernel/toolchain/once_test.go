@@ -32,7 +32,7 @@ func unrelated() { fmt.Println("hi") }
 
 var q = attn.Once("q", func() attn.Tensor { return attn.FromSlice(fill()) })
 
-var k = attn.Once("a k;=", func() attn.Tensor { return attn.Load("x.npz", "k") })
+var k = attn.Once("a \"k=", func() attn.Tensor { return attn.Load("x.npz", "k") })
 
 func main() { unrelated() }
 `
@@ -48,7 +48,7 @@ func hashesOf(t *testing.T, text string) map[string]string {
 
 func TestOnceHashesFollowTheText(t *testing.T) {
 	before := hashesOf(t, onceCell)
-	if len(before) != 2 || len(before["q"]) != 32 || len(before["a k;="]) != 32 {
+	if len(before) != 2 || len(before["q"]) != 32 || len(before["a \"k="]) != 32 {
 		t.Fatalf("hashes: %v", before)
 	}
 	for _, c := range []struct {
@@ -71,7 +71,7 @@ func TestOnceHashesFollowTheText(t *testing.T) {
 		if changed := after["q"] != before["q"]; changed != c.q {
 			t.Errorf("after a change of %s: q changed: %v", c.what, changed)
 		}
-		if changed := after["a k;="] != before["a k;="]; changed != c.k {
+		if changed := after["a \"k="] != before["a \"k="]; changed != c.k {
 			t.Errorf("after a change of %s: k changed: %v", c.what, changed)
 		}
 	}
@@ -80,22 +80,28 @@ func TestOnceHashesFollowTheText(t *testing.T) {
 func TestOnceIsRecognised(t *testing.T) {
 	for _, c := range []struct {
 		imports, call string
-		want          bool
+		name          string // "no" where there is none
 	}{
-		{`"` + attnPath + `"`, `attn.Once("x", nil)`, true},
-		{`a "` + attnPath + `"`, `a.Once("x", nil)`, true},
-		{`. "` + attnPath + `"`, `Once("x", nil)`, true},
-		{`"` + attnPath + `"`, "attn.Once(`x`, nil)", true},
-		{`"` + attnPath + `"`, `attn.Once[int]("x", nil)`, true},
-		{`"` + attnPath + `"`, `attn.Once(name, nil)`, false},
-		{`"` + attnPath + `"`, `attn.Twice("x", nil)`, false},
-		{`"` + attnPath + `"`, `attn.Once()`, false},
-		{`"example.org/attn"`, `attn.Once("x", nil)`, false},
-		{`"` + attnPath + `"`, `Once("x", nil)`, false},
+		{`"` + attnPath + `"`, `attn.Once("x", nil)`, "x"},
+		{`a "` + attnPath + `"`, `a.Once("x", nil)`, "x"},
+		{`. "` + attnPath + `"`, `Once("x", nil)`, "x"},
+		{`"` + attnPath + `"`, "attn.Once(`x`, nil)", "x"},
+		{`"` + attnPath + `"`, `attn.Once[int]("x", nil)`, "x"},
+		{`"` + attnPath + `"`, `attn.Once(name, nil)`, ""},
+		{`"` + attnPath + `"`, `attn.Once("a;b", nil)`, ""},
+		{`"` + attnPath + `"`, `attn.Once("it's", nil)`, ""},
+		{`"` + attnPath + `"`, `attn.Twice("x", nil)`, "no"},
+		{`"` + attnPath + `"`, `attn.Once()`, "no"},
+		{`"example.org/attn"`, `attn.Once("x", nil)`, "no"},
+		{`"` + attnPath + `"`, `Once("x", nil)`, "no"},
 	} {
 		got := hashesOf(t, "package main\n\nimport "+c.imports+"\n\nvar v = "+c.call+"\n")
-		if _, ok := got["x"]; ok != c.want {
-			t.Errorf("import %s; %s: recognised: %v", c.imports, c.call, ok)
+		want := 1
+		if c.name == "no" {
+			want = 0
+		}
+		if _, ok := got[c.name]; len(got) != want || ok != (want == 1) {
+			t.Errorf("import %s; %s: recognised: %v", c.imports, c.call, got)
 		}
 	}
 }
@@ -110,7 +116,7 @@ func TestOnceFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	hashes := hashesOf(t, onceCell)
-	want := "-X " + attnPath + ".onceHashes=a+k%3B%3D=" + hashes["a k;="] + ";q=" + hashes["q"]
+	want := "-X '" + attnPath + ".onceHashes=a \"k==" + hashes["a \"k="] + ";q=" + hashes["q"] + "'"
 	if got := onceFlag(dir); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

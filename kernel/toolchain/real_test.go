@@ -150,7 +150,7 @@ import (
 	"github.com/attnb/attnb/kernel/attn"
 )
 
-var q = attn.Once("q", func() int { return 1 })
+var q = attn.Once("q \"1\"", func() int { return 1 })
 
 func main() {
 	switch os.Args[1] {
@@ -190,8 +190,8 @@ func TestBuildAndLaunch(t *testing.T) {
 	c.env = append(c.env, "TMPDIR=/gonb", EnvUserTMPDIR+"=/mine")
 
 	text, marks, code := c.run("args", "b c")
-	hash := onceHashes(c.dir)["q"]
-	if want := `["args" "b c"] "q=` + hash + `" "/mine"` + "\n" + c.program(); text != want || hash == "" {
+	hash := onceHashes(c.dir)["q \"1\""]
+	if want := `["args" "b c"] "q \"1\"=` + hash + `" "/mine"` + "\n" + c.program(); text != want || hash == "" {
 		t.Errorf("args: %q, want %q", text, want)
 	}
 	if want := []string{"start ", "exit 0"}; !slices.Equal(marks, want) || code != 0 {
