@@ -40,7 +40,7 @@ func TestFormulas(t *testing.T) {
 		return (3+eps)*(cos*(1+7*u)+off)*(1+gamma(2)) - 3*cos + 5*(sin*(1+7*u)+off)*(1+gamma(2)) - 5*sin + 2*tiny
 	}
 	f32 := rope
-	f32.Float32Angles = true // an exact angle here
+	f32.Float32Angles = true               // an exact angle here
 	weight := eps + 2*u + 4*u + 4*u + 10*u // score, base, argument, function, online
 	other := 3*u + 4*u + 10*u
 	total := 1 + math.Exp(1)
@@ -66,6 +66,14 @@ func TestFormulas(t *testing.T) {
 		if !(math.Abs(c.got-c.want) <= 1e-3*c.want) {
 			t.Errorf("%s: bound %.6g, want %.6g", c.name, c.got, c.want)
 		}
+	}
+}
+
+// Behind the rotary elements errors are copied like the values.
+func TestRoPECopiesErrors(t *testing.T) {
+	x := must(t)(bound.ApplyRoPE(with(3, 1, 5, 2, 7, 3, 9, 0), reference.RoPE{Rotary: 2, Base: 1e4, Offset: 1}))
+	if got := x.Err[0].RawRowView(0)[2:]; got[0] != 3 || got[1] != 0 {
+		t.Errorf("errors %v, want 3 and 0", got)
 	}
 }
 

@@ -58,7 +58,7 @@ func compare(got float32, want, bound float64) Cell {
 	switch {
 	case off > 0 && got != float32(want):
 		c.Class = Rounding
-	case got == 0 && want == 0:
+	case want == 0:
 		c.Class = Zero
 	default:
 		c.Class = Equal
