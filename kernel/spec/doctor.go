@@ -74,9 +74,11 @@ func examineGo(ctx context.Context, h Home) Finding {
 }
 
 var binaryCosts = map[string]string{
-	"gopls":     "no completion and no tooltips",
-	"goimports": "cells cannot be run: gonb completes their imports with it",
-	"gonb":      "cells cannot be run",
+	"attnb":      "Jupyter cannot start the kernel",
+	"attnb-cell": "cells cannot be built",
+	"gopls":      "no completion and no tooltips",
+	"goimports":  "cells cannot be run: gonb completes their imports with it",
+	"gonb":       "cells cannot be run",
 }
 
 func examineBinary(path string) Finding {
