@@ -54,26 +54,41 @@ func softmax(s Heads, v reference.Visible) (Heads, error) {
 	return Heads{p, reference.Heads{e}}, nil
 }
 
-// softmaxRow writes the bounds of one row to e: first D_j grown to e^(D_j) - 1, then the whole.
+// softmaxRow writes the bounds of one row to e.
 func softmaxRow(e, p, s, sErr []float64, seen []int) {
 	carried := growth(e, p, s, sErr, seen)
 	rest := (1 + carried) * (1 + gamma(len(seen)+8))
 	floor := float64(len(seen)) * tiny
 	for _, j := range seen {
-		e[j] = p[j]*((1+e[j])*rest-1) + floor
-		if !(e[j] < 1) { // also NaN, where p is 0 and the growth infinite
+		e[j] = (p[j]+e[j])*rest - p[j] + floor
+		if !(e[j] < 1) { // also NaN, from infinite growth
 			e[j] = 1 + gamma(len(seen)+8)
 		}
 	}
 }
 
-// growth writes e^(D_j) - 1 to e for each visible column and returns A.
+// growth writes p_j (e^(D_j) - 1) to e for each visible column and returns their sum A. A score of -Inf has weight 0 to the bit.
 func growth(e, p, s, sErr []float64, seen []int) (carried float64) {
-	m := largest(s, seen)
+	m, top := math.Inf(-1), 0.0 // the largest score and its probability
+	for _, j := range seen {
+		if s[j] > m {
+			m, top = s[j], p[j]
+		}
+	}
+	lse := m - math.Log(top)
 	online := float64(len(seen)/8+2)*5*u + function
 	for _, j := range seen {
-		e[j] = expm1(sErr[j] + u*math.Abs(s[j]) + 4*u*math.Abs(s[j]-m) + online)
-		carried += p[j] * e[j]
+		e[j] = 0
+		if math.IsInf(s[j], -1) {
+			continue
+		}
+		d := sErr[j] + u*math.Abs(s[j]) + 4*u*math.Abs(s[j]-m) + online
+		if d <= 1 {
+			e[j] = p[j] * (d + d*d) // at least e^d - 1, and quick
+		} else {
+			e[j] = math.Exp(s[j]-lse+d) - p[j] // p may have underflowed
+		}
+		carried += e[j]
 	}
 	return carried
 }
@@ -101,8 +116,8 @@ func LSE(s Heads, v reference.Visible) (Heads, error) {
 		for row := range in.rows {
 			scores := s.Value[h].RawRowView(row)
 			seen := visible(nil, v, row, in.dim)
-			if len(seen) == 0 {
-				continue // exactly -Inf
+			if math.IsInf(value.At(h, row), 0) {
+				continue // exact: nothing visible, or an infinite score
 			}
 			carried := growth(scratch, p[h].RawRowView(row), scores, s.Err[h].RawRowView(row), seen)
 			m := largest(scores, seen)
@@ -128,12 +143,4 @@ func largest(s []float64, seen []int) float64 {
 		m = max(m, s[j])
 	}
 	return m
-}
-
-// expm1 is at least e^x - 1 for x >= 0, quickly where x is small, as it nearly always is.
-func expm1(x float64) float64 {
-	if x <= 1 {
-		return x + x*x
-	}
-	return math.Expm1(x)
 }
