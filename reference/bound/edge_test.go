@@ -144,6 +144,23 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// A visible key of -Inf has weight 0, one of -1e39 too, and neither widens the bound of the rest.
+func TestInfiniteKeys(t *testing.T) {
+	q, v := bound.Leaf(wide(tensor{{{1, 0.5}}})), bound.Leaf(wide(tensor{{{3, 4}, {5, 6}, {7, 8}}}))
+	clean := must(t)(bound.Attention(q, bound.Leaf(wide(tensor{{{1, 2}, {2, 1}, {-300, -300}}})), v, 1, nil))
+	for _, far := range []float32{float32(math.Inf(-1)), -1e38} {
+		k := bound.Leaf(wide(tensor{{{1, 2}, {2, 1}, {far, far}}}))
+		got := must(t)(bound.Attention(q, k, v, 1, nil))
+		if e, want := got.Err[0].At(0, 0), clean.Err[0].At(0, 0); !(e > 0 && e <= 1.1*want) {
+			t.Errorf("key %v: bound %v, without it %v", far, e, want)
+		}
+		lse := must(t)(bound.LSE(must(t)(bound.Scores(q, k, 1)), nil))
+		if e := lse.Err[0].At(0, 0); !(e > 0 && e < 1e-5) {
+			t.Errorf("key %v: bound of LSE %v", far, e)
+		}
+	}
+}
+
 // The values are those of package reference, to the bit, whatever the number of workers.
 func TestValuesAreTheReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
