@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 // TestWorkersDoNotMatter compares every case of the suite, bit by bit, over worker counts.
 func TestWorkersDoNotMatter(t *testing.T) {
 	var want map[string][][]float32
-	for _, workers := range []int{1, 2, 3, 7} {
+	for _, workers := range []int{1, 2, 5} {
 		got, err := optest.Results(cudaops.NewDevice(host.New(host.Options{Workers: workers})))
 		if err != nil {
 			t.Fatal(err)

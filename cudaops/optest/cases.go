@@ -20,14 +20,24 @@ var cases = sync.OnceValue(func() []testCase {
 		all = append(all, group...)
 	}
 	seen := map[string]bool{}
-	for _, c := range all {
+	for i, c := range all {
 		if seen[c.name] {
 			panic("two cases are named " + c.name)
 		}
 		seen[c.name] = true
+		all[i].truth = sync.OnceValues(c.expect)
 	}
 	return all
 })
+
+// expect is what the outputs should be.
+func (c testCase) expect() ([]bound.Heads, error) {
+	in := make([]bound.Heads, len(c.in))
+	for i, x := range c.in {
+		in[i] = x.leaf()
+	}
+	return c.want(in)
+}
 
 // one is the outputs of an op with one output.
 func one(b *cudaops.Buffer, err error) ([]*cudaops.Buffer, error) {

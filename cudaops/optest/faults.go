@@ -13,20 +13,24 @@ import (
 const smallCase = 2000
 
 // poison is a backend whose arrays begin as NaN.
-type poison struct{ cudaops.Backend }
+type poison struct {
+	cudaops.Backend
+	nan []float32 // as many as the longest array had
+}
 
-func poisoned(d *cudaops.Device) *cudaops.Device { return cudaops.NewDevice(poison{d.Backend()}) }
+func poisoned(d *cudaops.Device) *cudaops.Device {
+	return cudaops.NewDevice(&poison{Backend: d.Backend()})
+}
 
-func (p poison) Alloc(n int) (cudaops.Memory, error) {
+func (p *poison) Alloc(n int) (cudaops.Memory, error) {
 	m, err := p.Backend.Alloc(n)
 	if err != nil {
 		return nil, err
 	}
-	nan := make([]float32, m.Len())
-	for i := range nan {
-		nan[i] = float32(math.NaN())
+	for len(p.nan) < m.Len() {
+		p.nan = append(p.nan, float32(math.NaN()))
 	}
-	return m, p.Upload(m, 0, nan)
+	return m, p.Upload(m, 0, p.nan[:m.Len()])
 }
 
 // Faults is a backend that fails on purpose: at a chosen allocation, or a chosen call that does work. A failing call
