@@ -95,6 +95,11 @@ type ran struct {
 // run runs a cell as the launcher does, and reads its stdout as the proxy does.
 func (k *kernel) run(cell string, extra ...string) ran {
 	k.t.Helper()
+	return k.runProgram(program, cell, extra...)
+}
+
+func (k *kernel) runProgram(program, cell string, extra ...string) ran {
+	k.t.Helper()
 	path, err := filepath.Abs(golden)
 	if err != nil {
 		k.t.Fatal(err)
@@ -177,6 +182,17 @@ func TestCells(t *testing.T) {
 	}
 	if got, want := k.good("once").out, "\"noise\" [dim 3] [1 2 3]\n"; got != want {
 		t.Errorf("once again printed %q, want %q", got, want)
+	}
+	// A cell whose declaration changed computes again, and then not again.
+	changed := filepath.Join(k.dir, "changed")
+	build := exec.Command("go", "build", "-ldflags", "-X 'github.com/attnb/attnb/kernel/attn.onceHashes=other=1;noise=2'", "-o", changed, "./testdata/cell")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for i, want := range []string{"computing\n\"noise\" [dim 3] [1 2 3]\n", "\"noise\" [dim 3] [1 2 3]\n"} {
+		if got := k.runProgram(changed, "once").out; got != want {
+			t.Errorf("changed once, run %d, printed %q, want %q", i, got, want)
+		}
 	}
 	if r := k.run("goroutine"); r.exit != 1 || r.fail != `Get: no tensor is named "nothing"` {
 		t.Errorf("goroutine: exit %d, fail %q", r.exit, r.fail)

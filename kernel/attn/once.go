@@ -7,7 +7,7 @@ import (
 )
 
 // onceHashes is set when the kernel links a cell, by -X: "name=hash;name=hash", for each call of Once a hash of the source
-// text that it depends on.
+// text that it depends on. An empty name stands for those that are not in the list.
 var onceHashes string
 
 // Once returns the tensor of that name, and computes it first where it does not exist yet or where the source text of its
@@ -26,12 +26,19 @@ func Once(name string, compute func() Tensor) Tensor {
 	return one(do(wire.Request{Kind: wire.KindName, IDs: []int{x.t.ID}, Name: name, Hash: hash}))
 }
 
-// hashOf finds a name's hash; "" where it has none. A name may hold = itself, a hash does not.
+// hashOf finds a name's hash, or else that of the empty name; "" where there is none. A name may hold = itself, a hash
+// does not.
 func hashOf(list, name string) string {
+	rest := ""
 	for entry := range strings.SplitSeq(list, ";") {
-		if i := strings.LastIndexByte(entry, '='); i >= 0 && entry[:i] == name {
+		i := strings.LastIndexByte(entry, '=')
+		switch {
+		case i < 0:
+		case entry[:i] == name:
 			return entry[i+1:]
+		case i == 0:
+			rest = entry[1:]
 		}
 	}
-	return ""
+	return rest
 }

@@ -1,0 +1,58 @@
+package attn_test
+
+import (
+	"fmt"
+
+	"github.com/attnb/attnb/kernel/attn"
+)
+
+// The examples have no expected output: they run in a notebook, where a device process is.
+
+// An attention layer from fused rows to its context, looked at and checked.
+func Example() {
+	qkv := attn.Load("data/layer.npz", "qkv").Named("qkv")
+	q, k, v := qkv.SplitHeads(attn.NeoX(4))
+	q, k = q.RoPE(attn.HalfSplit(8)), k.RoPE(attn.HalfSplit(8))
+	s := attn.Scores(q, k, attn.Causal)
+	s.Head(2).Heatmap()
+	s.Softmax().Heatmap()
+	out := attn.Prefill(q, k, v)
+	attn.Require(out.Check())
+}
+
+// One more token behind a cache: its row is rotated to the position after the last one.
+func ExampleDecode() {
+	k, v := attn.Get("k"), attn.Get("v")
+	q1, k1, v1 := attn.Load("data/layer.npz", "qkv_decode").Rows(0, 1).SplitHeads(attn.NeoX(4))
+	at := attn.HalfSplit(8).Offset(k.Shape()[1])
+	k = attn.AppendKV(k, k1.RoPE(at))
+	v = attn.AppendKV(v, v1)
+	attn.Decode(q1.RoPE(at), k, v).Check()
+}
+
+// A tensor that a package-level variable holds is computed once, not in every cell.
+func ExampleOnce() {
+	qkv := attn.Once("qkv", func() attn.Tensor { return attn.Load("data/layer.npz", "qkv") })
+	fmt.Println(qkv)
+}
+
+// Values made in Go, with the meaning of each dimension.
+func ExampleFromSlice() {
+	x := attn.FromSlice([]float64{1, 0, 0, 1, 1, 1}, "seq dim", 3, 2)
+	attn.Scores(x, x, attn.Causal).Softmax().Heatmap(attn.Tokens("the", "cat", "sat"))
+}
+
+// Separate projections, as of a Llama layer with 8 query heads and 2 key and value heads.
+func ExampleTensor_Heads() {
+	q := attn.Load("data/llama.npz", "q_proj").Heads(8).RoPE(attn.HalfSplit(16).Base(500000))
+	k := attn.Load("data/llama.npz", "k_proj").Heads(2).RoPE(attn.HalfSplit(16).Base(500000))
+	v := attn.Load("data/llama.npz", "v_proj").Heads(2)
+	attn.Prefill(q, k, v).Merge().Named("context")
+}
+
+// A matrix of another framework, of which one item of the batch is wanted, with its axes in another order.
+func ExampleTensor_Axes() {
+	ctx := attn.Load("data/layer.npz", "ctx").Axes("seq heads dim")
+	ctx.Head(1).Interactive()
+	attn.Load("data/batched.npy").Batch(0).Heatmap(attn.Title("first prompt"))
+}
