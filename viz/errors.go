@@ -2,8 +2,6 @@ package viz
 
 import "fmt"
 
-var sprintf = fmt.Sprintf
-
 // InputError is a heatmap that cannot be drawn: empty, ragged, mislabelled or marked outside of itself.
 type InputError struct {
 	Title  string

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"image"
-	"image/color"
+	"image/draw"
 	"image/png"
 	"math"
 	"os"
@@ -94,32 +94,34 @@ func difference(t *testing.T, got, want []byte) (float64, []byte) {
 	t.Helper()
 	g, w := decoded(t, got), decoded(t, want)
 	box := g.Bounds().Union(w.Bounds())
-	diff := image.NewGray(box)
+	a, b, diff := image.NewRGBA(box), image.NewRGBA(box), image.NewGray(box)
+	draw.Draw(a, g.Bounds(), g, image.Point{}, draw.Src)
+	draw.Draw(b, w.Bounds(), w, image.Point{}, draw.Src)
 	count := 0
-	for y := range box.Dy() {
-		for x := range box.Dx() {
-			diff.SetGray(x, y, color.Gray{255})
-			if far(g.At(x, y), w.At(x, y)) {
-				diff.SetGray(x, y, color.Gray{0})
-				count++
-			}
+	for i := range diff.Pix {
+		diff.Pix[i] = 255
+		if far(a.Pix[4*i:][:4], b.Pix[4*i:][:4]) {
+			diff.Pix[i] = 0
+			count++
 		}
 	}
-	var b bytes.Buffer
-	if err := png.Encode(&b, diff); err != nil {
+	var out bytes.Buffer
+	if err := png.Encode(&out, diff); err != nil {
 		t.Fatal(err)
 	}
 	if g.Bounds() != w.Bounds() {
-		return 1, b.Bytes()
+		return 1, out.Bytes()
 	}
-	return float64(count) / float64(box.Dx()*box.Dy()), b.Bytes()
+	return float64(count) / float64(len(diff.Pix)), out.Bytes()
 }
 
-func far(a, b color.Color) bool {
-	ar, ag, ab, _ := a.RGBA()
-	br, bg, bb, _ := b.RGBA()
-	d := func(x, y uint32) bool { return max(x, y)-min(x, y) > channelTolerance*257 }
-	return d(ar, br) || d(ag, bg) || d(ab, bb)
+func far(a, b []uint8) bool {
+	for i := range a {
+		if max(a[i], b[i])-min(a[i], b[i]) > channelTolerance {
+			return true
+		}
+	}
+	return false
 }
 
 func decoded(t *testing.T, raw []byte) image.Image {

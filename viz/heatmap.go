@@ -1,5 +1,7 @@
 package viz
 
+import "fmt"
+
 // Kind says what the cells of a heatmap are, and so how they are coloured and pooled.
 type Kind uint8
 
@@ -73,7 +75,7 @@ func (k Kind) quantity() string {
 // check refuses what cannot be drawn, before anything is allocated.
 func (h Heatmap) check() error {
 	if h.Kind > Signed {
-		return &InputError{h.Title, -1, sprintf("unknown kind %d", h.Kind)}
+		return &InputError{h.Title, -1, fmt.Sprintf("unknown kind %d", h.Kind)}
 	}
 	if len(h.Matrices) == 0 {
 		return &InputError{h.Title, -1, "no matrix to draw"}
@@ -82,26 +84,26 @@ func (h Heatmap) check() error {
 	for i, m := range h.Matrices {
 		switch {
 		case m.Rows <= 0 || m.Cols <= 0:
-			return &InputError{h.Title, i, sprintf("matrix %s is empty: %d x %d", m.called(i), m.Rows, m.Cols)}
+			return &InputError{h.Title, i, fmt.Sprintf("matrix %s is empty: %d x %d", m.called(i), m.Rows, m.Cols)}
 		case len(m.Values)/m.Cols != m.Rows || len(m.Values)%m.Cols != 0:
-			return &InputError{h.Title, i, sprintf("matrix %s has %d values, which is not %d x %d", m.called(i), len(m.Values), m.Rows, m.Cols)}
+			return &InputError{h.Title, i, fmt.Sprintf("matrix %s has %d values, which is not %d x %d", m.called(i), len(m.Values), m.Rows, m.Cols)}
 		case m.Rows != first.Rows || m.Cols != first.Cols:
-			return &InputError{h.Title, i, sprintf("matrix %s is %d x %d, but matrix %s is %d x %d: small multiples share their axes",
+			return &InputError{h.Title, i, fmt.Sprintf("matrix %s is %d x %d, but matrix %s is %d x %d: small multiples share their axes",
 				m.called(i), m.Rows, m.Cols, first.called(0), first.Rows, first.Cols)}
 		}
 	}
 	if h.RowLabels != nil && len(h.RowLabels) != first.Rows {
-		return &InputError{h.Title, -1, sprintf("%d row labels for %d rows", len(h.RowLabels), first.Rows)}
+		return &InputError{h.Title, -1, fmt.Sprintf("%d row labels for %d rows", len(h.RowLabels), first.Rows)}
 	}
 	if h.ColLabels != nil && len(h.ColLabels) != first.Cols {
-		return &InputError{h.Title, -1, sprintf("%d column labels for %d columns", len(h.ColLabels), first.Cols)}
+		return &InputError{h.Title, -1, fmt.Sprintf("%d column labels for %d columns", len(h.ColLabels), first.Cols)}
 	}
 	for i, m := range h.Marks {
 		if m.Matrix < 0 || m.Matrix >= len(h.Matrices) {
-			return &InputError{h.Title, -1, sprintf("mark %d is in matrix %d of %d", i, m.Matrix, len(h.Matrices))}
+			return &InputError{h.Title, -1, fmt.Sprintf("mark %d is in matrix %d of %d", i, m.Matrix, len(h.Matrices))}
 		}
 		if m.Row < 0 || m.Row >= first.Rows || m.Col < 0 || m.Col >= first.Cols {
-			return &InputError{h.Title, m.Matrix, sprintf("mark %d is at [%d, %d] of a %d x %d matrix", i, m.Row, m.Col, first.Rows, first.Cols)}
+			return &InputError{h.Title, m.Matrix, fmt.Sprintf("mark %d is at [%d, %d] of a %d x %d matrix", i, m.Row, m.Col, first.Rows, first.Cols)}
 		}
 	}
 	return nil
@@ -109,7 +111,7 @@ func (h Heatmap) check() error {
 
 func (m Matrix) called(i int) string {
 	if m.Name == "" {
-		return sprintf("%d", i)
+		return fmt.Sprintf("%d", i)
 	}
-	return sprintf("%d (%q)", i, m.Name)
+	return fmt.Sprintf("%d (%q)", i, m.Name)
 }

@@ -100,7 +100,7 @@ function attnbHeatmap(host, view, packed) {
       }
       const m = view.marks[i - values.length]; // the outline of a marked cell, over the others
       const cell = item(m.matrix, m.row * cols + m.col);
-      const ring = { borderColor: "#000", borderWidth: 2.5, shadowBlur: 4, shadowColor: "#fff" };
+      const ring = { borderColor: "#000", borderWidth: 2.5, shadowBlur: 2, shadowColor: "#fff" };
       s.data = [{ ...cell, itemStyle: { ...cell.itemStyle, ...ring } }];
     });
     const font = getComputedStyle(host).fontFamily;
@@ -113,7 +113,13 @@ function attnbHeatmap(host, view, packed) {
     };
     o.xAxis.forEach(dress(view.colRoom));
     o.yAxis.forEach(dress(view.rowRoom));
-    o.tooltip.formatter = tip;
+    Object.assign(o.tooltip, {
+      formatter: tip,
+      backgroundColor: colours.dark ? "#262a30" : "#fff",
+      borderColor: "#8888",
+      padding: [6, 10],
+      textStyle: { color: colours.dark ? "#e8e8e8" : "#1e2228", fontSize: 12, fontFamily: font },
+    });
     return o;
   }
 
@@ -128,10 +134,10 @@ function attnbHeatmap(host, view, packed) {
   // Labels stand as in the PNG until the view is zoomed; then ECharts chooses.
   let zoomed = false;
   const stride = axis => (zoomed ? "auto" : (axis.inverse ? view.rowStride : view.colStride) - 1);
-  function zoom() {
-    const whole = chart.getOption().dataZoom.every(z => z.start === 0 && z.end === 100);
-    if (zoomed === !whole) return;
-    zoomed = !whole;
+  function zoom(params) {
+    const now = (params.batch || [params]).some(z => z.start > 0 || z.end < 100);
+    if (zoomed === now) return;
+    zoomed = now;
     const labels = axes => axes.map(a => ({ axisLabel: { interval: stride(a) }, axisTick: { interval: stride(a) } }));
     chart.setOption({ xAxis: labels(view.option.xAxis), yAxis: labels(view.option.yAxis) });
   }

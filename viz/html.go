@@ -171,7 +171,7 @@ func (d *drawing) view() (*view, error) {
 	}
 	v.Numbers, _ = l.numbers(d.matrices, d.scale)
 	for _, m := range h.Marks {
-		v.Marks = append(v.Marks, viewMark{m.Matrix, m.Row, m.Col, m.Label})
+		v.Marks = append(v.Marks, viewMark(m))
 	}
 	v.Texts = d.texts()
 	for _, t := range l.barTicks(d.scale) {

@@ -82,7 +82,11 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 			l.named, nameHigh = true, lineOf(nameSize)
 		}
 	}
-	left := whole(margin + lineOf(axisSize) + l.rowRoom + tickLength + 8)
+	left := margin + lineOf(axisSize) + l.rowRoom + tickLength + 8
+	if l.turn > 0 { // turned labels reach out to the left
+		left = max(left, margin+int(float64(l.colLength)*math.Cos(l.turn*math.Pi/180))-cell.X/2)
+	}
+	left = whole(left)
 	panelsWide := across*drawn.X + (across-1)*gap
 	panelsHigh := down*drawn.Y + (down-1)*(gap+nameHigh) + nameHigh
 	barLeft := left + panelsWide + 2*gap

@@ -82,7 +82,7 @@ func TestSizes(t *testing.T) {
 	} {
 		h := Heatmap{Kind: Signed}
 		for range c.heads {
-			h.Matrices = append(h.Matrices, noise(c.rows, c.cols, 1))
+			h.Matrices = append(h.Matrices, Matrix{Rows: c.rows, Cols: c.cols, Values: make([]float32, c.rows*c.cols)})
 		}
 		d := h.prepare()
 		if got := d.layout.pool != image.Pt(1, 1); got != c.pooled {
