@@ -17,7 +17,7 @@ import (
 // ErrShape is wrapped by an error about lengths that differ or are 0.
 var ErrShape = errors.New("lengths do not fit")
 
-// Report is what a comparison found. MaxAbs, MaxRel and MaxULP are taken over the cells where both sides are finite.
+// Report is what a comparison found. MaxAbs, MaxRel, MaxULP and RelL2 are taken over the cells where both sides are finite.
 type Report struct {
 	N      int  // cells compared
 	Failed int  // cells of class Mismatched
@@ -27,6 +27,7 @@ type Report struct {
 	MaxRel   float64 // largest |got - want| / |want|, where want is not 0
 	MaxULP   float64 // largest distance from want rounded to f32, in f32 steps
 	MaxRatio float64 // largest |got - want| / bound; +Inf where a non-finite cell disagrees or an exact one is off
+	RelL2    float64 // root of the sum of |got - want|^2 over that of want^2; +Inf where want is 0 and got is not
 	Worst    int     // flat index of the first cell with the largest ratio
 
 	Counts    [Classes]int // cells of each Class
@@ -57,10 +58,17 @@ func Compare(got []float32, want, bound []float64) (Report, error) {
 		return Report{}, fmt.Errorf("parity: Compare: %w: got %d cells, want %d, bound %d", ErrShape, len(got), len(want), len(bound))
 	}
 	r := Report{N: len(got), Histogram: bins()}
+	var off, size float64
 	for i := range got {
 		c := compare(got[i], want[i], bound[i])
 		c.Index = i
 		r.add(c)
+		if !math.IsNaN(c.ULP) {
+			off, size = math.Hypot(off, float64(got[i])-want[i]), math.Hypot(size, want[i])
+		}
+	}
+	if off > 0 {
+		r.RelL2 = off / size
 	}
 	r.Failed = r.Counts[Mismatched]
 	r.Pass = r.Failed == 0
@@ -124,6 +132,6 @@ func (r Report) String() string {
 	if !r.Pass {
 		verdict = fmt.Sprintf("FAIL (%d cells)", r.Failed)
 	}
-	return fmt.Sprintf("%s: %d cells, max error/bound %.3g at %d; abs %.3g, rel %.3g, ULP %.0f; %v",
-		verdict, r.N, r.MaxRatio, r.Worst, r.MaxAbs, r.MaxRel, r.MaxULP, counts(r.Counts))
+	return fmt.Sprintf("%s: %d cells, max error/bound %.3g at %d; abs %.3g, rel %.3g, ULP %.0f, rel. L2 %.2g; %v",
+		verdict, r.N, r.MaxRatio, r.Worst, r.MaxAbs, r.MaxRel, r.MaxULP, r.RelL2, counts(r.Counts))
 }

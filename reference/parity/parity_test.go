@@ -147,6 +147,9 @@ func TestMeasures(t *testing.T) {
 	if r.MaxAbs != 1 || r.MaxRel != 1 || r.MaxRatio != .25 || r.Worst != 0 || !r.Pass {
 		t.Errorf("%+v", r)
 	}
+	if want := math.Sqrt((1 + .25 + .0625) / (1 + 1e4 + .0625 + 1)); math.Abs(r.RelL2-want) > 1e-9 {
+		t.Errorf("relative L2 %v, want %v", r.RelL2, want)
+	}
 	if want := float64(0x3e800000); r.MaxULP != want { // 0.25 lies so many steps above 0
 		t.Errorf("ULP %v, want %v", r.MaxULP, want)
 	}
@@ -250,6 +253,9 @@ func TestExact(t *testing.T) {
 	if err != nil || !r.Pass || r.MaxRatio != 0 || len(r.Cells) != 0 {
 		t.Errorf("%v, %v", r, err)
 	}
+	if r, err = parity.Compare([]float32{1}, []float64{0}, []float64{2}); err != nil || !math.IsInf(r.RelL2, 1) {
+		t.Errorf("%v, %v", r, err)
+	}
 	r, err = parity.Compare([]float32{1, 0.5}, []float64{1, 0.5000001}, nil)
 	if err != nil || r.Pass || r.Worst != 1 || !math.IsInf(parity.Ratio([]float32{1}, []float64{2}, nil)[0], 1) {
 		t.Errorf("%v, %v", r, err)
@@ -286,7 +292,7 @@ func TestString(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := r.String(), "pass: 2 cells, max error/bound 0.25 at 0; abs 0.25, rel 0.2, ULP 2097152; 1 rounding, 1 zero"; got != want {
+	if got, want := r.String(), "pass: 2 cells, max error/bound 0.25 at 0; abs 0.25, rel 0.2, ULP 2097152, rel. L2 0.2; 1 rounding, 1 zero"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
