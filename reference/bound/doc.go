@@ -3,7 +3,7 @@
 //
 // A [Heads] is a float64 truth (Value) and such a bound (Err). An op returns the truth of its result and a bound on
 // |f32 result - truth|, given that each f32 input lies within its own bound. So a chain of ops carries the rounding of every
-// step, amplified as the steps after it amplify it, and [parity.Compare] can judge each cell by itself.
+// step, amplified as the steps after it amplify it, and Compare of package parity can judge each cell by itself.
 //
 // Correct means: every operation rounded to nearest (relative error u = 2^-24), sums in any order and blocking, products fused
 // into sums or not, intermediates kept or rounded to f32, softmax in two passes or online over tiles of keys
@@ -14,6 +14,4 @@
 // The bounds are those of rounding error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapters 3
 // and 4): gamma_n = n u / (1 - n u) for n roundings. They hold for the worst case in every rounding, so that a correct result
 // comes to a small fraction of them. Masked and copied cells have bound 0: they must be exact.
-//
-// [parity.Compare]: https://pkg.go.dev/github.com/attnb/attnb/reference/parity#Compare
 package bound
