@@ -1,0 +1,41 @@
+# make help lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help build test race lint fmt demo lab install uninstall clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## compile every package, and bin/attnb and bin/attnb-cell
+	go build ./...
+	go build -o bin/attnb ./kernel/cmd/attnb
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/attnb-cell ./kernel/cmd/attnb-cell
+
+test: ## every test, as continuous integration runs them
+	./install.sh test
+
+race: ## the Go tests under the race detector (needs a C compiler)
+	go test -race ./...
+
+lint: ## gofmt, go vet and golangci-lint (which must be installed)
+	@test -z "$$(gofmt -l $$(go list -f '{{.Dir}}' ./...))" || { gofmt -l $$(go list -f '{{.Dir}}' ./...); exit 1; }
+	go vet ./...
+	golangci-lint run
+
+fmt: ## format the Go code
+	gofmt -w $$(go list -f '{{.Dir}}' ./...)
+
+demo: ## execute the first notebook, and write build/demo/
+	./install.sh demo
+
+lab: ## open JupyterLab with the kernel and the notebooks
+	./install.sh lab
+
+install: ## install the kernel for your own Jupyter
+	./install.sh
+
+uninstall: ## remove it
+	./install.sh uninstall
+
+clean: ## remove what was set up in this folder
+	rm -rf bin build .venv
