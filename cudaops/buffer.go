@@ -45,8 +45,14 @@ func (v View) packed() bool {
 	return (v.S == 1 || v.RowStride == v.D) && (v.H == 1 || v.HeadStride == v.S*v.D)
 }
 
+// valid tells a buffer from nil and from the zero value, of which no device knows.
+func (b *Buffer) valid() bool { return b != nil && b.store != nil }
+
 // Retain adds a reference; each needs a Release of its own. It fails with a [ReleasedError] after the last release.
 func (b *Buffer) Retain() error {
+	if !b.valid() {
+		return noBuffer("Retain", "buffer")
+	}
 	b.store.d.mu.Lock()
 	defer b.store.d.mu.Unlock()
 	if b.refs == 0 {
@@ -59,6 +65,9 @@ func (b *Buffer) Retain() error {
 // Release drops a reference. With the last one of the last buffer of an array its memory goes back. One release too
 // many is a [ReleasedError].
 func (b *Buffer) Release() error {
+	if !b.valid() {
+		return noBuffer("Release", "buffer")
+	}
 	d := b.store.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,4 +83,8 @@ func (b *Buffer) Release() error {
 		d.backend.Free(b.store.mem)
 	}
 	return nil
+}
+
+func noBuffer(op, name string) error {
+	return &InputError{Op: op, Args: args(Arg{Name: name}), Reason: "no buffer given"}
 }

@@ -117,7 +117,8 @@ type Backend interface {
 	Sync() error
 	Close() error
 
-	// Copy runs the copies of a plan, which do not overlap in dst.
+	// Copy runs the copies of a plan, which do not overlap in dst. dst and src may be one memory: then no element is
+	// both read and written.
 	Copy(dst, src Memory, copies []plan.PitchedCopy) error
 	// Gather copies each src view to the dst view of the same index and dimensions, in one launch.
 	Gather(dst, src []View) error

@@ -84,8 +84,8 @@ type call struct {
 func (d *Device) begin(op string, in ...operand) (*call, error) {
 	c := &call{d: d, op: op, in: in, views: make([]View, len(in))}
 	for _, o := range in {
-		if o.buf == nil {
-			return nil, c.refuse(args(Arg{Name: o.name}), "no buffer given")
+		if !o.buf.valid() {
+			return nil, noBuffer(op, o.name)
 		}
 		if o.buf.store.d != d {
 			return nil, c.refuse(args(o.arg()), "lives on another device")

@@ -130,6 +130,14 @@ var refusals = []struct {
 	{"reshape", [][3]int{{2, 3, 4}}, func(_ *cudaops.Device, in buffers) (any, error) { return in[0].Reshape(1, 5, 5) },
 		"Reshape: x [2 3 4]: 24 elements do not make [1 5 5]"},
 	{"no buffer", nil, func(d *cudaops.Device, _ buffers) (any, error) { return d.Add(nil, nil) }, "Add: a: no buffer given"},
+	{"zero buffer", nil, func(d *cudaops.Device, _ buffers) (any, error) { return d.Swap(new(cudaops.Buffer)) }, "Swap: x: no buffer given"},
+	{"view of none", nil, func(*cudaops.Device, buffers) (any, error) { return new(cudaops.Buffer).Head(0) }, "Head: x: no buffer given"},
+	{"release none", nil, func(*cudaops.Device, buffers) (any, error) {
+		return (*cudaops.Buffer)(nil), (*cudaops.Buffer)(nil).Release()
+	}, "Release: buffer: no buffer given"},
+	{"retain zero", nil, func(*cudaops.Device, buffers) (any, error) {
+		return (*cudaops.Buffer)(nil), new(cudaops.Buffer).Retain()
+	}, "Retain: buffer: no buffer given"},
 }
 
 func rope(r cudaops.RoPE) func(d *cudaops.Device, in buffers) (any, error) {

@@ -5,8 +5,8 @@ import "fmt"
 // part makes another buffer on the storage of b. It copies nothing. where checks the bounds and moves the view, or returns
 // a reason why it cannot.
 func (b *Buffer) part(op string, where func(v View) (View, error)) (*Buffer, error) {
-	if b == nil {
-		return nil, &InputError{Op: op, Args: args(Arg{Name: "x"}), Reason: "no buffer given"}
+	if !b.valid() {
+		return nil, noBuffer(op, "x")
 	}
 	c, err := b.store.d.begin(op, operand{"x", b})
 	if err != nil {

@@ -17,6 +17,7 @@ type property struct {
 var properties = []property{
 	{"a decode step is the last row of the prefill", decodeIsLastRow},
 	{"two appends to one cache do not see each other", forkedAppend},
+	{"a cache takes in its own rows", ownRows},
 	{"appends within capacity take no memory", appendWithinCapacity},
 	{"memory lives as long as a view of it", viewsHoldMemory},
 	{"too large an array is out of memory and harms nothing", outOfMemory},
@@ -85,6 +86,51 @@ func forkedAppend(d *cudaops.Device) error {
 		}
 	}
 	return release(append(made, in...)...)
+}
+
+// ownRows appends to a cache, within its capacity, rows that lie in the same array.
+func ownRows(d *cudaops.Device) error {
+	x := normal(source("own rows"), 1, 2, 4, 3)
+	first, err := d.Upload(x.data, x.h, x.s, x.d)
+	if err != nil {
+		return err
+	}
+	begun, err := d.AppendKV(nil, first)
+	if err != nil {
+		return err
+	}
+	grown, err := d.AppendKV(begun, first) // 8 rows, full
+	if err != nil {
+		return err
+	}
+	roomy, err := d.AppendKV(grown, first) // 12 of 16
+	if err != nil {
+		return err
+	}
+	before := d.InUse()
+	own, err := roomy.Rows(1, 4)
+	if err != nil {
+		return err
+	}
+	last, err := d.AppendKV(roomy, own)
+	if err != nil {
+		return err
+	}
+	if now := d.InUse(); now != before {
+		return fmt.Errorf("%d bytes in use, %d before: it does not lie in the same array", now, before)
+	}
+	got, err := d.Download(last)
+	if err != nil {
+		return err
+	}
+	tail := tensor{x.h, 3, x.d, nil}
+	for h := range x.h {
+		tail.data = append(tail.data, x.data[(h*x.s+1)*x.d:(h+1)*x.s*x.d]...)
+	}
+	if at := differ(got, stack([]tensor{x, x, x, tail})); at >= 0 {
+		return fmt.Errorf("element %d is wrong", at)
+	}
+	return release(first, begun, grown, roomy, own, last)
 }
 
 // stack is the rows of the pieces behind one another, in each head.
