@@ -157,3 +157,12 @@ func (d *device) stop() {
 	}
 	lifeline.Close()
 }
+
+func (d *device) pid() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cmd == nil {
+		return 0
+	}
+	return d.cmd.Process.Pid
+}

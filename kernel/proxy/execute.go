@@ -60,7 +60,7 @@ func (k *Kernel) execute(r *request) {
 	if store {
 		k.count++
 	}
-	e := &execution{k: k, req: r, decls: k.decls, stdin: c.Stdin}
+	e := &execution{k: k, req: r, decls: k.memory.decls, stdin: c.Stdin}
 	if store {
 		e.number = k.count
 		k.remember(k.count, c.Code)
@@ -78,9 +78,15 @@ func (k *Kernel) execute(r *request) {
 		failed = refusal("BadRequest", "the cell is not valid UTF-8")
 	case len(c.Code) > maxCell:
 		failed = refusal("BadRequest", fmt.Sprintf("the cell has %d bytes, more than %d", len(c.Code), maxCell))
+	case !k.ready():
+		failed = refusal("GonbError", k.notice)
 	default:
 		if !c.Silent {
 			k.publish("execute_input", r.msg, map[string]any{"code": c.Code, "execution_count": k.count})
+		}
+		if k.notice != "" {
+			k.say("stderr", "attnb: "+k.notice+"\n")
+			k.notice = ""
 		}
 		failed = e.run(c.Code)
 	}
@@ -170,12 +176,14 @@ func (e *execution) report() string {
 // segment has gonb run a part of the cell.
 func (e *execution) segment(s cell.Segment) *problem {
 	out := newSink(e)
-	content := map[string]any{"code": s.Code, "silent": true, "store_history": true, "allow_stdin": e.stdin,
-		"stop_on_error": true, "user_expressions": map[string]any{}}
-	reply, err := e.k.gonb.do("execute_request", content, out.publication, e.ask)
+	reply, err := e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
 	out.finish()
 	if err != nil {
-		return e.k.recover(e)
+		said, err := e.k.revive()
+		if err != nil {
+			return refusal("GonbError", err.Error())
+		}
+		return e.atLine("GonbError", cell.NoLine, "while gonb worked on this cell, "+said)
 	}
 	var r struct {
 		Status string `json:"status"`
@@ -184,8 +192,8 @@ func (e *execution) segment(s cell.Segment) *problem {
 	if err := json.Unmarshal(reply.Content, &r); err != nil {
 		return refusal("GonbError", "gonb's reply: "+err.Error())
 	}
-	if s.Go && (out.started || r.Status == "ok") {
-		e.k.decls = e.decls.With(e.text, e.number)
+	if out.started || r.Status == "ok" {
+		e.k.memory.learn(e, s, e.k.gonb.mainGo())
 	}
 	switch {
 	case e.isInterrupted():
@@ -210,7 +218,7 @@ func (e *execution) atLine(name string, line int, what string) *problem {
 		return &problem{name, what, []string{e.label() + ": " + what}}
 	}
 	p := cell.Place{Cell: e.number, Line: line, Source: e.text.Lines[line]}
-	return &problem{name, what, []string{placeLabel(p) + ": " + what, "    " + strings.TrimSpace(p.Source)}}
+	return &problem{name, what, []string{placeLabel(p) + ": " + what, "    " + shown(strings.TrimSpace(p.Source))}}
 }
 
 func (e *execution) label() string {
@@ -247,6 +255,6 @@ func (e *execution) input(m *jupyter.Message) {
 		e.k.log.Warn("input reply", "error", err)
 		return
 	}
-	g := e.k.gonb
-	g.stdin.Send(g.codec.Frames(g.codec.New("input_reply", nil, c)))
+	g := e.k.currentGonb()
+	g.stdin.Send(g.codec.Frames(g.codec.New("input_reply", nil, c)), true)
 }

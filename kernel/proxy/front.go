@@ -69,9 +69,10 @@ func (k *Kernel) publish(kind string, parent *jupyter.Message, content any) {
 
 func (k *Kernel) publishMessage(m *jupyter.Message) {
 	m.IDs = [][]byte{[]byte("kernel." + m.Header.Type)}
+	urgent := m.Header.Type == "status" || m.Header.Type == "error" // what clients wait for
 	k.front.publishing.Lock()
 	defer k.front.publishing.Unlock()
-	k.front.iopub.Publish(k.codec.Frames(m))
+	k.front.iopub.Publish(k.codec.Frames(m), urgent)
 }
 
 // reply answers a request on the socket that it came from.

@@ -39,9 +39,11 @@ type gonb struct {
 	stderr tail
 	ended  chan struct{} // closed when the process has ended
 
-	mu    sync.Mutex
-	call  *call
-	inbox *inbox
+	inbox    *inbox
+	throttle throttle
+
+	mu   sync.Mutex
+	call *call
 }
 
 // call is the one request that gonb works on.
@@ -60,7 +62,8 @@ var gonbSerial int
 func (k *Kernel) startGonb() (*gonb, error) {
 	gonbSerial++
 	name := fmt.Sprintf("g%d", gonbSerial)
-	g := &gonb{k: k, codec: jupyter.NewCodec(""), ended: make(chan struct{}), inbox: newInbox()}
+	g := &gonb{k: k, codec: jupyter.NewCodec(""), ended: make(chan struct{})}
+	g.inbox = newInbox(g.codec, func() { g.throttle.stop() }, func() { g.throttle.resume() })
 	g.temp = k.dir.File(name + "t")
 	if err := os.Mkdir(g.temp, 0o700); err != nil {
 		return nil, fmt.Errorf("gonb: %w", err)
@@ -90,6 +93,7 @@ func (k *Kernel) startGonb() (*gonb, error) {
 	if err := k.spawn.start(g.cmd); err != nil {
 		return nil, fmt.Errorf("gonb: %w", err)
 	}
+	g.throttle.gonb = g.cmd.Process.Pid
 	go func() {
 		g.cmd.Wait()
 		close(g.ended)
@@ -163,7 +167,7 @@ func (g *gonb) send(kind string, content any, publish, ask func(*jupyter.Message
 	g.mu.Lock()
 	g.call = c
 	g.mu.Unlock()
-	return c, g.shell.Send(g.codec.Frames(m))
+	return c, g.shell.Send(g.codec.Frames(m), true)
 }
 
 // do sends a request and returns the reply when gonb is done with it.
@@ -239,12 +243,7 @@ func (g *gonb) receiveIOPub() {
 		if err != nil {
 			return
 		}
-		m, err := g.codec.Parse(frames)
-		if err != nil {
-			g.k.log.Warn("gonb's publication", "error", err)
-			continue
-		}
-		g.inbox.put(m)
+		g.inbox.put(frames)
 	}
 }
 
@@ -292,9 +291,12 @@ func (g *gonb) mainGo() string {
 	return ""
 }
 
-// kill ends gonb and all that it started.
+// end kills gonb's own process.
+func (g *gonb) end() { syscall.Kill(g.cmd.Process.Pid, syscall.SIGKILL) }
+
+// kill ends gonb and closes its sockets.
 func (g *gonb) kill() {
-	syscall.Kill(g.cmd.Process.Pid, syscall.SIGKILL)
+	g.end()
 	<-g.ended
 	for _, p := range []*zmtp.Peer{g.shell, g.stdin, g.iopub} {
 		if p != nil {

@@ -9,80 +9,118 @@ import (
 )
 
 // mergeLimit is how much text one stream message may hold after neighbours were joined.
-const mergeLimit = 256 << 10
+const mergeLimit = 64 << 10
 
-// inbox is a queue of publications between two goroutines. Neighbouring pieces of one stream leave it as one message,
-// so that a storm of small writes costs the clients little.
+// inbox is the queue of publications between the goroutine that takes them from gonb, as fast as they come, and the one
+// that works on them. Neighbouring pieces of one stream leave it as one message, so that many small writes cost the
+// clients little.
 type inbox struct {
+	codec       *jupyter.Codec
+	full, empty func() // called when the bytes that wait pass highMark, and when they fall below lowMark again
+
 	mu     sync.Mutex
 	change *sync.Cond
-	queue  []*jupyter.Message
+	queue  [][][]byte
 	bytes  int
+	over   bool // full was called, and empty not since
 	busy   bool // the taken message is being worked on
 	closed bool
 }
 
-func newInbox() *inbox {
-	b := &inbox{}
+func newInbox(codec *jupyter.Codec, full, empty func()) *inbox {
+	b := &inbox{codec: codec, full: full, empty: empty}
 	b.change = sync.NewCond(&b.mu)
 	return b
 }
 
-func (b *inbox) put(m *jupyter.Message) {
+func size(frames [][]byte) int {
+	n := 0
+	for _, f := range frames {
+		n += len(f)
+	}
+	return n
+}
+
+func (b *inbox) put(frames [][]byte) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.queue = append(b.queue, m)
-	b.bytes += len(m.Content)
+	b.queue = append(b.queue, frames)
+	b.bytes += size(frames)
 	b.change.Broadcast()
+	full := b.bytes > highMark && !b.over
+	b.over = b.over || full
+	b.mu.Unlock()
+	if full {
+		b.full()
+	}
 }
 
 // take waits for a message; done must follow when it was dealt with.
 func (b *inbox) take() (*jupyter.Message, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.queue) == 0 && !b.closed {
-		b.change.Wait()
-	}
-	if len(b.queue) == 0 {
-		return nil, false
-	}
-	m := b.pop()
-	b.busy = true
-	if s, ok := streamOf(m); ok && !isExitNote(s.Text) {
-		joined := false
-		for len(b.queue) > 0 && len(s.Text) < mergeLimit {
-			next, ok := streamOf(b.queue[0])
-			if !ok || next.Name != s.Name || isExitNote(next.Text) || string(b.queue[0].Parent) != string(m.Parent) {
-				break
-			}
-			s.Text += next.Text
-			b.pop()
-			joined = true
+	for {
+		for len(b.queue) == 0 && !b.closed {
+			b.change.Wait()
 		}
-		if joined {
-			text, err := json.Marshal(s)
-			if err == nil {
-				m.Content = text
-			}
+		if len(b.queue) == 0 {
+			return nil, false
+		}
+		m, err := b.codec.Parse(b.queue[0])
+		b.pop()
+		if err == nil { // gonb's own messages are well formed
+			b.busy = true
+			b.merge(m)
+			return m, true
 		}
 	}
-	return m, true
 }
 
-func (b *inbox) pop() *jupyter.Message {
-	m := b.queue[0]
+// merge joins the pieces of the same stream that follow m to it.
+func (b *inbox) merge(m *jupyter.Message) {
+	s, ok := streamOf(m)
+	if !ok || isExitNote(s.Text) {
+		return
+	}
+	joined := false
+	for len(b.queue) > 0 && len(s.Text) < mergeLimit {
+		next, err := b.codec.Parse(b.queue[0])
+		if err != nil || string(next.Parent) != string(m.Parent) {
+			break
+		}
+		t, ok := streamOf(next)
+		if !ok || t.Name != s.Name || isExitNote(t.Text) {
+			break
+		}
+		s.Text += t.Text
+		b.pop()
+		joined = true
+	}
+	if !joined {
+		return
+	}
+	if text, err := json.Marshal(s); err == nil {
+		m.Content = text
+	}
+}
+
+func (b *inbox) pop() {
+	b.bytes -= size(b.queue[0])
 	b.queue[0] = nil
 	b.queue = b.queue[1:]
-	b.bytes -= len(m.Content)
-	b.change.Broadcast()
-	return m
 }
 
 func (b *inbox) done() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.busy = false
 	b.change.Broadcast()
+	empty := b.over && b.bytes < lowMark
+	if empty {
+		b.over = false
+	}
+	b.mu.Unlock()
+	if empty {
+		b.empty()
+	}
 }
 
 func (b *inbox) close() {

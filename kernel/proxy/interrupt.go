@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"fmt"
 	"syscall"
 	"time"
 
@@ -52,16 +51,21 @@ func (e *execution) isOver() bool {
 func (e *execution) signalAll() {
 	signalled := map[int]time.Time{}
 	for !e.isOver() {
-		group := e.k.gonbPID()
+		wake := false
+		group := e.k.currentGonb().cmd.Process.Pid
 		for _, pid := range offspring(group) {
 			when, done := signalled[pid]
 			switch {
 			case !done:
 				signalled[pid] = time.Now()
 				syscall.Kill(pid, syscall.SIGINT)
+				wake = true
 			case time.Since(when) > interruptKill:
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
+		}
+		if wake {
+			e.k.currentGonb().throttle.resume() // who is stopped does not hear
 		}
 		time.Sleep(interruptPoll)
 	}
@@ -86,17 +90,4 @@ func offspring(gonb int) []int {
 
 func (e *execution) interruption() *problem {
 	return e.atLine("Interrupted", cell.NoLine, "interrupted")
-}
-
-// recover starts gonb again after it died, and declares again what cells had declared.
-func (k *Kernel) recover(e *execution) *problem {
-	last := k.gonb.stderr.String()
-	k.log.Error("gonb ended", "stderr", last)
-	k.gonb.kill()
-	g, err := k.startGonb()
-	if err != nil {
-		return refusal("GonbError", fmt.Sprintf("gonb ended, and does not start again: %v", err))
-	}
-	k.setGonb(g)
-	return e.atLine("GonbError", cell.NoLine, "gonb ended while it worked on this cell, and was started again")
 }

@@ -48,9 +48,10 @@ type Kernel struct {
 	ending sync.Once
 
 	// Only the worker changes these.
-	gonb  *gonb // read by others under mu
-	count int   // execution count
-	decls *cell.Declarations
+	gonb   *gonb // read by others under mu
+	count  int   // execution count
+	memory memory
+	notice string // what the next cell should say about gonb
 
 	mu      sync.Mutex
 	running *execution // what the worker executes
@@ -64,7 +65,7 @@ func Run(ctx context.Context, opts Options) error {
 		log = slog.New(slog.DiscardHandler)
 	}
 	k := &Kernel{opts: opts, log: log, codec: jupyter.NewCodec(opts.Connection.Key), nonce: newNonce(),
-		queue: newQueue(), stop: make(chan struct{}), decls: cell.NewDeclarations(), spawn: newSpawner()}
+		queue: newQueue(), stop: make(chan struct{}), memory: memory{decls: cell.NewDeclarations()}, spawn: newSpawner()}
 	dir, err := runtimedir.Create()
 	if err != nil {
 		return err
@@ -89,8 +90,12 @@ func Run(ctx context.Context, opts Options) error {
 
 	worker := make(chan error, 1)
 	go func() { worker <- k.work() }()
+	orphaned := watchParent()
 	for {
 		select {
+		case <-orphaned:
+			log.Warn("the program that started this kernel is gone")
+			return nil
 		case <-opts.Interrupts:
 			k.interrupt()
 		case <-ctx.Done():
@@ -117,12 +122,36 @@ func (k *Kernel) work() error {
 	}
 	k.setGonb(g)
 	for {
-		r, ok := k.queue.next(k.stop)
-		if !ok {
+		r, ok := k.queue.next(k.stop, k.gonb.ended)
+		switch {
+		case r != nil:
+			k.handle(r)
+		case !ok:
 			return nil
+		case !k.ready():
+			// It is tried again by the next request.
+			if r, ok = k.queue.next(k.stop, nil); !ok {
+				return nil
+			}
+			k.handle(r)
 		}
-		k.handle(r)
 	}
+}
+
+// ready reports whether there is a gonb to work with, starting one if need be.
+func (k *Kernel) ready() bool {
+	select {
+	case <-k.gonb.ended:
+	default:
+		return true
+	}
+	said, err := k.revive()
+	if err != nil {
+		k.notice = err.Error()
+		return false
+	}
+	k.notice = said
+	return true
 }
 
 // handle answers a request between its status messages.
@@ -167,8 +196,25 @@ func (k *Kernel) setGonb(g *gonb) {
 	k.gonb = g
 }
 
-func (k *Kernel) gonbPID() int {
+// currentGonb is for goroutines other than the worker.
+func (k *Kernel) currentGonb() *gonb {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.gonb.cmd.Process.Pid
+	return k.gonb
+}
+
+// watchParent returns a channel that closes when Jupyter, which started us, has died without saying so.
+func watchParent() <-chan struct{} {
+	gone := make(chan struct{})
+	if os.Getenv("JPY_PARENT_PID") == "" {
+		return gone
+	}
+	parent := os.Getppid()
+	go func() {
+		for os.Getppid() == parent {
+			time.Sleep(time.Second)
+		}
+		close(gone)
+	}()
+	return gone
 }

@@ -37,12 +37,14 @@ func (q *queue) signal() {
 	}
 }
 
-// next waits for a request, and gives up when stop is closed.
-func (q *queue) next(stop <-chan struct{}) (*request, bool) {
+// next waits for a request. It returns none when event happens, and false when stop is closed.
+func (q *queue) next(stop, event <-chan struct{}) (*request, bool) {
 	for {
 		select {
 		case <-stop:
 			return nil, false
+		case <-event:
+			return nil, true
 		case <-q.some:
 		}
 		q.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/attnb/attnb/kernel/proxy/cell"
 )
@@ -28,7 +29,7 @@ func (e *execution) cellLines(text string) string {
 	if !strings.Contains(text, "main") || !mainLine.MatchString(text) {
 		return text
 	}
-	main := e.k.gonb.mainGo()
+	main := e.k.currentGonb().mainGo()
 	return mainLine.ReplaceAllStringFunc(text, func(found string) string {
 		n, _ := strconv.Atoi(mainLine.FindStringSubmatch(found)[1]) // digits; too many of them are no line
 		if p, ok := e.decls.Locate(main, n, e.text, e.number); ok {
@@ -40,7 +41,7 @@ func (e *execution) cellLines(text string) string {
 
 // traced is cellLines for a stack trace, with the cell's own line behind each place.
 func (e *execution) traced(text string) string {
-	main := e.k.gonb.mainGo()
+	main := e.k.currentGonb().mainGo()
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		m := mainLine.FindStringSubmatch(line)
@@ -53,7 +54,7 @@ func (e *execution) traced(text string) string {
 			lines[i] = mainLine.ReplaceAllLiteralString(line, "main.go:"+m[1])
 			continue
 		}
-		lines[i] = mainLine.ReplaceAllLiteralString(line, placeLabel(p)) + ": " + strings.TrimSpace(p.Source)
+		lines[i] = mainLine.ReplaceAllLiteralString(line, placeLabel(p)) + ": " + shown(strings.TrimSpace(p.Source))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -104,12 +105,12 @@ var toolMessage = regexp.MustCompile(`^(?:\S*/)?(?:\./)?main(?:_test)?\.go:(\d+)
 
 // explain makes a problem of gonb's error: what the compiler or another tool wrote, or gonb's own words.
 func (e *execution) explain(value string) *problem {
-	main := e.k.gonb.mainGo()
+	main := e.k.currentGonb().mainGo()
 	mainLines := strings.Split(main, "\n")
 	var trace []string
 	first, count := "", 0
 	name := "Error"
-	value = strings.TrimRight(value, "\n ")
+	value = strings.TrimPrefix(strings.TrimRight(value, "\n "), "executing special commands in cell: ")
 	if head, rest, ok := strings.Cut(value, "\n"); ok && strings.HasPrefix(head, "failed to run ") && strings.TrimSpace(rest) != "" {
 		name, value = "GoError", rest
 	}
@@ -134,7 +135,7 @@ func (e *execution) explain(value string) *problem {
 		if !ok {
 			trace = append(trace, "generated code: "+what)
 		} else {
-			trace = append(trace, placeLabel(p)+": "+what, "    "+strings.ReplaceAll(p.Source, "\t", "    "))
+			trace = append(trace, placeLabel(p)+": "+what, "    "+shown(p.Source))
 			if at, ok := caret(p.Source, mainLines, n, column); ok {
 				trace = append(trace, "    "+at)
 			}
@@ -158,6 +159,29 @@ func (e *execution) explain(value string) *problem {
 	return &problem{name, first, trace}
 }
 
+const sourceLimit = 200 // characters of a source line in a traceback
+
+// shown makes a source line fit for a traceback: tabs as blanks, control characters visible, not longer than a line.
+func shown(source string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range source {
+		if n++; n > sourceLimit {
+			b.WriteString(" ...")
+			break
+		}
+		switch {
+		case r == '\t':
+			b.WriteString("    ")
+		case unicode.IsControl(r):
+			b.WriteRune(unicode.ReplacementChar)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
 // caret places a ^ under the column of main.go's line, if that part of it is the same in the cell.
 func caret(source string, mainLines []string, line, column int) (string, bool) {
 	if line < 1 || line > len(mainLines) || column < 1 || column > len(mainLines[line-1]) {
@@ -167,7 +191,7 @@ func caret(source string, mainLines []string, line, column int) (string, bool) {
 	if !strings.HasSuffix(source, rest) || rest == "" {
 		return "", false
 	}
-	before := strings.ReplaceAll(source[:len(source)-len(rest)], "\t", "    ")
+	before := shown(source[:len(source)-len(rest)])
 	return strings.Repeat(" ", len([]rune(before))) + "^", true
 }
 

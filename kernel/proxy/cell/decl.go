@@ -49,7 +49,9 @@ func (d *Declarations) With(t *Text, number int) *Declarations {
 			n.places = append(n.places, p)
 		}
 		for _, k := range n.keys {
-			next.byKey[k] = n
+			if k != "_" {
+				next.byKey[k] = n
+			}
 		}
 	}
 	return next
@@ -76,17 +78,24 @@ func (d *Declarations) Names() []string {
 	return names
 }
 
-// Source returns Go text that declares all of it again, without main.
-func (d *Declarations) Source() string {
+// Replay returns the text of a cell that declares again what file holds, gonb's main.go of a cell that compiled. Names
+// that are not declared any more are left out, and so is main.
+func (d *Declarations) Replay(file string) string {
 	var b strings.Builder
-	seen := map[*decl]bool{}
-	for _, k := range slices.Sorted(maps.Keys(d.byKey)) {
-		n := d.byKey[k]
-		if k == "main" || seen[n] {
+	for _, n := range split(file) {
+		text := n.keyword + n.text
+		if n.keys[0] == "init" {
+			// gonb keeps func init_x by its name, and writes it as init.
+			for k, known := range d.byKey {
+				if strings.HasPrefix(k, "init_") && strings.Replace(known.text, k, "init", 1) == n.text {
+					text, n.keys = known.text, []string{k}
+				}
+			}
+		}
+		if n.keys[0] == "main" || n.keyword != "import " && !slices.ContainsFunc(n.keys, func(k string) bool { return k == "_" || d.byKey[k] != nil }) {
 			continue
 		}
-		seen[n] = true
-		b.WriteString(n.keyword + n.text + "\n\n")
+		b.WriteString(text + "\n\n")
 	}
 	return b.String()
 }
@@ -95,16 +104,28 @@ func (d *Declarations) Source() string {
 func (d *Declarations) Locate(mainGo string, line int, t *Text, number int) (Place, bool) {
 	file, from := t.Compose()
 	if mainGo == file { // it did not parse, so gonb merged nothing into it
-		if line < 1 || line > len(from) || from[line-1] == NoLine {
+		if line < 1 || line > len(from) {
 			return Place{}, false
 		}
 		at := from[line-1]
+		for ; at == NoLine; at = from[line-1] { // where gonb closes main: the cell ends too early
+			if line--; line == 0 {
+				return Place{}, false
+			}
+		}
 		return Place{Cell: number, Line: at, Source: t.Lines[at]}, true
 	}
 	all := d.With(t, number)
 	for _, n := range split(mainGo) {
 		if line < n.first || line > n.last {
 			continue
+		}
+		if n.keys[0] == "init" {
+			for k, known := range all.byKey {
+				if strings.HasPrefix(k, "init_") && strings.Replace(known.text, k, "init", 1) == n.text {
+					n.keys = []string{k}
+				}
+			}
 		}
 		for _, k := range n.keys {
 			known := all.byKey[k]
@@ -130,7 +151,7 @@ func split(file string) []*decl {
 	var all []*decl
 	add := func(n ast.Node, keyword string, keys ...string) {
 		from, to := fset.PositionFor(n.Pos(), false), fset.PositionFor(n.End(), false)
-		all = append(all, &decl{keys: keys, node: n, first: from.Line, last: to.Line, keyword: keyword,
+		all = append(all, &decl{keys: keys, first: from.Line, last: to.Line, keyword: keyword,
 			text: file[from.Offset:min(to.Offset, len(file))]})
 	}
 	for _, d := range f.Decls {

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,12 @@ type Segment struct {
 	Shell bool // a shell line or a script, whose exit status comes as a marker
 	Line  int  // of the command, where Shell
 	Go    bool // holds Go lines
+	lines []string
+}
+
+// Has reports whether a command is in the segment.
+func (s Segment) Has(c Command) bool {
+	return s.lines != nil && strings.HasPrefix(trimPrefix(s.lines[c.First]), string(c.Kind))
 }
 
 // Segments splits a cell so that a failing shell line stops it: gonb runs on. Each ! command is a segment, preceded by
@@ -31,8 +38,9 @@ func (t *Text) Segments(report string) []Segment {
 		case '!':
 			lines := pending
 			pending = make([]string, len(t.Lines))
-			lines[c.First] = "!" + wrap(c.Text, report)
-			segments = append(segments, Segment{Code: strings.Join(lines, "\n"), Shell: true, Line: c.First})
+			asks := slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "%with_") })
+			lines[c.First] = "!" + wrap(c.Text, report, asks)
+			segments = append(segments, Segment{Code: strings.Join(lines, "\n"), Shell: true, Line: c.First, lines: lines})
 			blank(rest, c)
 		case '%':
 			switch c.Name() {
@@ -59,7 +67,7 @@ func (t *Text) Segments(report string) []Segment {
 	}
 	code := strings.Join(rest, "\n")
 	if strings.TrimSpace(code) != "" || len(segments) == 0 {
-		segments = append(segments, Segment{Code: code, Go: hasGo})
+		segments = append(segments, Segment{Code: code, Go: hasGo, lines: rest})
 	}
 	return segments
 }
@@ -77,11 +85,15 @@ func blank(lines []string, c Command) {
 // userTMPDIR is shell text that gives a command the user's own TMPDIR; gonb has another.
 const userTMPDIR = `if [ -n "$ATTNB_USER_TMPDIR" ]; then TMPDIR=$ATTNB_USER_TMPDIR; else unset TMPDIR; fi; unset ATTNB_USER_TMPDIR; `
 
-// wrap makes bash print the marker when it exits. A leading * asks gonb to run the line in its own directory.
-func wrap(command, report string) string {
+// wrap makes bash print the marker when it exits. A leading * asks gonb to run the line in its own directory. A command
+// that nobody can type to reads the end of its input, not nothing for ever.
+func wrap(command, report string, asks bool) string {
 	star := ""
 	if strings.HasPrefix(command, "*") {
 		star, command = "*", command[1:]
+	}
+	if !asks {
+		command = "exec </dev/null; " + command
 	}
 	return star + userTMPDIR + "trap " + quote(report) + " EXIT; " + command
 }

@@ -17,8 +17,8 @@ type Command struct {
 
 // Name is the first word of a % command.
 func (c Command) Name() string {
-	if f := strings.Fields(c.Text); len(f) > 0 {
-		return f[0]
+	if words := splitWords(c.Text); len(words) > 0 {
+		return words[0]
 	}
 	return ""
 }
@@ -88,13 +88,31 @@ func startsMain(line string) bool {
 	return strings.HasPrefix(line, "%%") || strings.HasPrefix(line, "%main") || strings.HasPrefix(line, "%exec")
 }
 
-// Check refuses what gonb would crash on.
+// known are gonb's commands. gonb itself takes any other for a note on stderr.
+var known = set("%", "main", "args", "test", "exec", "wasm", "widgets", "widgets_hb", "env", "cd", "goflags", "autoget",
+	"noautoget", "help", "version", "reset", "ls", "list", "rm", "remove", "with_inputs", "with_password", "track", "untrack",
+	"goworkfix", "capture")
+
+func set(names ...string) map[string]bool {
+	s := map[string]bool{}
+	for _, n := range names {
+		s[n] = true
+	}
+	return s
+}
+
+// Check refuses what gonb would crash on, and commands that it does not know.
 func (t *Text) Check() error {
 	if !t.IsGo() {
 		if t.script[0] == "%%script" && len(t.script) == 1 {
 			return &Refused{0, "%%script takes the program to run, as in %%script python3"}
 		}
 		return nil
+	}
+	for _, c := range t.Commands {
+		if name := c.Name(); c.Kind == '%' && c.Text != "" && !known[name] {
+			return &Refused{c.First, fmt.Sprintf("there is no command %%%s; %%help lists those there are", name)}
+		}
 	}
 	first := -1
 	for i, line := range t.Lines {

@@ -2,7 +2,7 @@
 // connect. The handshake is zmq4's. Its sockets are not used, because a client that connects and says nothing blocks
 // their accept loop for all others, a frame with an absurd length ends the process, and what they publish waits in a
 // queue without bound. Here every connection has its own goroutines, frames are limited, and queues are bounded: a
-// sender waits for a slow peer, and a peer that takes nothing for StallLimit is dropped.
+// sender waits for a slow peer; one that takes nothing for StallLimit misses messages until it takes some again.
 package zmtp
 
 import (
@@ -20,18 +20,22 @@ import (
 )
 
 const (
-	maxFrame       = 1 << 28 // bytes
-	maxFrames      = 1 << 10 // parts of a message
-	maxMessage     = 1 << 29 // bytes
-	queueLimit     = 8 << 20 // bytes that wait for one peer; one message may exceed it
+	maxFrame       = 1 << 28  // bytes
+	maxFrames      = 1 << 10  // parts of a message
+	maxMessage     = 1 << 29  // bytes
+	queueLimit     = 8 << 20  // bytes that wait for one peer; one message may exceed it
+	urgentLimit    = 64 << 20 // the same for urgent messages; a peer that lets so many wait is dropped
 	handshakeLimit = 10 * time.Second
 )
 
-// StallLimit is how long a peer may take nothing before it is dropped.
-var StallLimit = 10 * time.Second
+// StallLimit is how long a sender waits for a peer that takes nothing.
+const StallLimit = 10 * time.Second
 
-// ErrClosed is the error of a connection that has ended.
-var ErrClosed = errors.New("connection closed")
+// Errors of Send.
+var (
+	ErrClosed  = errors.New("connection closed")
+	ErrStalled = errors.New("the peer takes nothing")
+)
 
 // Peer is one connection. Send may be called from several goroutines, Receive from one.
 type Peer struct {
@@ -59,7 +63,7 @@ func Dial(network, address string, kind zmq4.SocketType, identity string) (*Peer
 	}
 	go p.write()
 	if kind == zmq4.Sub {
-		return p, p.Send([][]byte{{1}}) // subscribes to all topics
+		return p, p.Send([][]byte{{1}}, true) // subscribes to all topics
 	}
 	return p, nil
 }
@@ -134,16 +138,25 @@ func readBody(r io.Reader, size int) ([]byte, error) {
 	return body, nil
 }
 
-// Send queues a message, and waits while the queue is full.
-func (p *Peer) Send(frames [][]byte) error {
+// Send queues a message. It waits while the queue is full, unless the message is urgent.
+func (p *Peer) Send(frames [][]byte, urgent bool) error {
 	size := 0
 	for _, f := range frames {
 		size += len(f) + 9
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.closed && len(p.out) > 0 && p.pending+size > queueLimit {
+	for !urgent && !p.closed && len(p.out) > 0 && p.pending+size > queueLimit {
+		left := StallLimit - time.Since(p.progress)
+		if left <= 0 {
+			return ErrStalled
+		}
+		timer := time.AfterFunc(left, p.change.Broadcast)
 		p.change.Wait()
+		timer.Stop()
+	}
+	if len(p.out) > 0 && p.pending+size > urgentLimit {
+		p.closeLocked()
 	}
 	if p.closed {
 		return ErrClosed
@@ -157,20 +170,17 @@ func (p *Peer) Send(frames [][]byte) error {
 	return nil
 }
 
-// Pending is the number of bytes that wait for the peer.
-func (p *Peer) Pending() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pending
-}
-
 // Close ends the connection.
 func (p *Peer) Close() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closeLocked()
+}
+
+func (p *Peer) closeLocked() {
 	p.closed = true
 	p.out, p.pending = nil, 0
 	p.change.Broadcast()
-	p.mu.Unlock()
 	p.conn.Close()
 }
 
@@ -214,7 +224,6 @@ func (p *Peer) write() {
 			}
 			size += len(f) + 9
 		}
-		p.conn.SetWriteDeadline(time.Now().Add(StallLimit + time.Duration(size>>20)*time.Second))
 		if _, err := buffers.WriteTo(p.conn); err != nil {
 			return
 		}
@@ -224,6 +233,7 @@ func (p *Peer) write() {
 			p.out[0] = nil
 			p.out = p.out[1:]
 			p.pending -= size
+			p.progress = time.Now()
 		}
 		p.change.Broadcast()
 		p.mu.Unlock()

@@ -139,11 +139,12 @@ func (s *Server) Send(to string, frames [][]byte) error {
 	if p == nil {
 		return ErrClosed
 	}
-	return p.Send(frames)
+	return p.Send(frames, true)
 }
 
-// Publish sends a message to every subscriber of its topic, which is the first frame. It waits for those that are slow.
-func (s *Server) Publish(frames [][]byte) {
+// Publish sends a message to every subscriber of its topic, which is the first frame. Unless it is urgent, it waits for
+// those that are slow.
+func (s *Server) Publish(frames [][]byte, urgent bool) {
 	topic := string(frames[0])
 	s.mu.Lock()
 	var to []*Peer
@@ -157,7 +158,9 @@ func (s *Server) Publish(frames [][]byte) {
 	}
 	s.mu.Unlock()
 	for _, p := range to {
-		p.Send(frames)
+		if err := p.Send(frames, urgent); err == ErrStalled {
+			s.log.Warn("a client takes nothing, and missed a message", "socket", s.kind)
+		}
 	}
 }
 
