@@ -79,6 +79,8 @@ var refusals = []struct {
 		"GatherHeads: src [1 3 12]: rows is 0, must be at least 1"},
 	{"gather rows past u32", [][3]int{{1, 1, 1}}, gather(plan.Gather{Rows: 1, SrcRowStride: 1, Heads: 1 << 32, Dim: 1}),
 		"GatherHeads: src [1 1 1]: heads is 4294967296, more than 4294967295"},
+	{"gather all rows past u32", [][3]int{{1, 2, 1}}, gather(plan.Gather{Rows: 2, SrcRowStride: 1, Heads: math.MaxUint32, Dim: 1, HeadsMajor: true}),
+		"GatherHeads: src [1 2 1]: heads 4294967295 * rows 2 is more than 4294967295"},
 	{"pitched copy", [][3]int{{1, 2, 3}, {1, 2, 5}}, func(d *cudaops.Device, in buffers) (any, error) {
 		return d.PitchedCopy(in[0], in[1], plan.PitchedCopy{SrcOffset: 3, SrcPitch: 5, DstPitch: 3, Width: 3, Height: 2})
 	}, "PitchedCopy: dst [1 2 3], src [1 2 5]: source ends at 11, past its 10 elements"},

@@ -3,6 +3,7 @@ package optest
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/attnb/attnb/cudaops"
 )
@@ -59,5 +60,36 @@ func maskedCases() []testCase {
 			}
 		}
 	}
-	return all
+	return append(all, lowestCases()...)
+}
+
+// lowestCases have scores of -Inf that are seen: whole blocks of keys before the first finite one, and nothing else.
+func lowestCases() []testCase {
+	lowest := float32(math.Inf(-1))
+	n := dims{2, 1, 3, 300, 8}
+	var all []testCase
+	for _, keys := range []int{1, 64, 130, n.t - 2, n.t} {
+		name := fmt.Sprintf("masked/prefill %v scores -Inf at the first %d keys", n, keys)
+		q, k, v := n.random(name, 1)
+		for h := range q.h {
+			for s := range q.s {
+				*q.at(h, s, 0) = 1
+			}
+		}
+		for t := range keys {
+			*k.at(0, t, 0) = lowest
+		}
+		m := cudaops.Mask{Causal: true, Diagonal: n.t - n.s}
+		all = append(all, prefillCase(name, q, k, v, cudaops.Attention{Scale: n.scale(), Mask: m}))
+		one := tensor{q.h, 1, q.d, append(q.data[:q.d:q.d], q.data[q.s*q.d:(q.s+1)*q.d]...)}
+		all = append(all, decodeCase(strings.Replace(name, "prefill", "decode", 1), one, k, v, n.scale()))
+	}
+	x := normal(source("lowest"), 1, 1, 3, 70)
+	for i := range x.d {
+		*x.at(0, 1, i) = lowest
+		if i < 66 {
+			*x.at(0, 2, i) = lowest
+		}
+	}
+	return append(all, softmaxCase("masked/softmax -Inf in whole rows", x, cudaops.Mask{}))
 }
