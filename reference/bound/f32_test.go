@@ -22,10 +22,11 @@ type arithmetic struct {
 	base2    bool // exponentials to base 2
 	flush    bool // denormal results become 0
 	careless *rand.Rand
+	products []float32 // room for a dot product
 }
 
 func arithmetics() []arithmetic {
-	return []arithmetic{
+	out := []arithmetic{
 		{name: "in order", sum: forward},
 		{name: "backwards, scaled q", sum: backward, scaleQ: true},
 		{name: "pairwise, base 2", sum: pairwise, base2: true},
@@ -35,6 +36,10 @@ func arithmetics() []arithmetic {
 		{name: "online, tiles of 16, base 2", sum: pairwise, tile: 16, base2: true, scaleQ: true},
 		{name: "online, tiles of 64, functions 2 ULP off", sum: lanes, tile: 64, careless: rand.New(rand.NewPCG(9, 9))},
 	}
+	for i := range out {
+		out[i].products = make([]float32, 1<<13)
+	}
+	return out
 }
 
 func forward(x []float32) (s float32) {
@@ -71,7 +76,7 @@ func lanes(x []float32) float32 {
 }
 
 func (a arithmetic) dot(x, y []float32) float32 {
-	products := make([]float32, len(x))
+	products := a.products[:len(x)]
 	for i := range x {
 		products[i] = a.kept(x[i] * y[i])
 	}
@@ -251,16 +256,19 @@ func (a arithmetic) rope(x tensor, r reference.RoPE) tensor {
 	out := make(tensor, len(x))
 	for h := range x {
 		out[h] = make([][]float32, len(x[h]))
-		for s, row := range x[h] {
-			to := append([]float32(nil), row...)
-			for i := range r.Rotary / 2 {
-				c64, s64 := r.Turn(s, i)
+		for s := range x[h] {
+			out[h][s] = append([]float32(nil), x[h][s]...)
+		}
+	}
+	for s := range x[0] {
+		for i := range r.Rotary / 2 {
+			p, q := r.Pair(i)
+			c64, s64 := r.Turn(s, i)
+			for h := range x {
 				cos, sin := a.off(float32(c64)), a.off(float32(s64))
-				p, q := r.Pair(i)
-				to[p] = row[p]*cos - row[q]*sin
-				to[q] = row[p]*sin + row[q]*cos
+				out[h][s][p] = x[h][s][p]*cos - x[h][s][q]*sin
+				out[h][s][q] = x[h][s][p]*sin + x[h][s][q]*cos
 			}
-			out[h][s] = to
 		}
 	}
 	return out
