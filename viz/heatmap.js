@@ -197,6 +197,7 @@ function attnbHeatmap(host, view, packed) {
     if (chart) chart.dispose();
     if (frame) frame.remove();
     chart = frame = null;
+    png.style.display = "";
   }
 
   function draw(echarts) {
@@ -225,20 +226,25 @@ function attnbHeatmap(host, view, packed) {
   }
 
   library().then(echarts => {
-    // Drawn while shown: an output that is taken out of the page, or hidden, holds no canvas.
-    const update = () => {
-      const shown = host.isConnected && host.clientWidth > 0;
-      if (!shown) undraw();
-      else if (!chart || drawnIn !== getComputedStyle(host).color) draw(echarts);
-    };
-    new ResizeObserver(update).observe(host);
+    // Drawn and watching the page's theme while shown: an output that is taken out of the page, or hidden, holds no canvas
+    // and is held by nothing.
+    const dark = window.matchMedia("(prefers-color-scheme: dark)");
     const themes = new MutationObserver(() => (update(), setTimeout(update, 500))); // a theme's style sheet may come late
-    for (const e of [document.documentElement, document.body]) themes.observe(e, { attributes: true });
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
+    function update() {
+      if (host.isConnected && host.clientWidth > 0) {
+        for (const e of [document.documentElement, document.body]) themes.observe(e, { attributes: true });
+        dark.addEventListener("change", update);
+        if (!chart || drawnIn !== getComputedStyle(host).color) draw(echarts);
+      } else {
+        themes.disconnect();
+        dark.removeEventListener("change", update);
+        undraw();
+      }
+    }
+    new ResizeObserver(update).observe(host);
     update();
   }).catch(err => {
     undraw();
-    png.style.display = "";
     host.append(element("div", "font-size:11px;opacity:.7", `The picture is not interactive here: ${err.message || err}`));
   });
 }

@@ -153,12 +153,11 @@ func (d *drawing) view() (*view, error) {
 		Library: echarts.Global, Option: option, Width: l.width / density,
 		RowRoom: l.rowRoom/density + 4, ColRoom: l.colLength/density + 4, RowStride: strideOf(l.rowTicks), ColStride: strideOf(l.colTicks),
 		Rows: h.rows(), Cols: h.cols(), RowAxis: h.rowAxis(), ColAxis: h.colAxis(), Quantity: h.Kind.quantity(),
-		Scale:      viewScale{h.Kind == Errors, d.scale.lo, d.scale.hi, belowOne},
-		Colours:    h.Kind.pageColours(),
-		Marks:      []viewMark{},
-		Legend:     []viewEntry{},
-		LegendTop:  l.legendTop / density,
-		NumberSize: 11,
+		Scale:     viewScale{h.Kind == Errors, d.scale.lo, d.scale.hi, belowOne},
+		Colours:   h.Kind.pageColours(),
+		Marks:     []viewMark{},
+		Legend:    []viewEntry{},
+		LegendTop: l.legendTop / density,
 	}
 	v.RowLabels, v.ColLabels = visibleAll(h.RowLabels), visibleAll(h.ColLabels)
 	for i, m := range d.matrices {
@@ -169,7 +168,8 @@ func (d *drawing) view() (*view, error) {
 	for _, c := range h.Kind.colours() {
 		v.LightInk = append(v.LightInk, luminance(c) <= darkest)
 	}
-	v.Numbers, _ = l.numbers(d.matrices, d.scale)
+	numbers, size := l.numbers(d.matrices, d.scale)
+	v.Numbers, v.NumberSize = numbers, size/density
 	for _, m := range h.Marks {
 		v.Marks = append(v.Marks, viewMark(m))
 	}

@@ -18,6 +18,7 @@ import (
 type typeface struct {
 	*sfnt.Font
 	advance [256]fixed.Int26_6 // of the first runes, at 1000 pixels an em
+	glyph   [256]bool          // which of them the font has
 }
 
 var (
@@ -35,6 +36,8 @@ func parse(ttf []byte) *typeface {
 	var b sfnt.Buffer
 	for r := range t.advance {
 		t.advance[r] = t.measure(&b, rune(r))
+		g, err := t.GlyphIndex(&b, rune(r))
+		t.glyph[r] = err == nil && g != 0
 	}
 	return t
 }
@@ -71,6 +74,9 @@ var signs = map[rune]sign{
 
 // has reports whether the rune can be shown.
 func (t *typeface) has(r rune) bool {
+	if r >= 0 && int(r) < len(t.glyph) {
+		return t.glyph[r]
+	}
 	if _, ok := signs[r]; ok {
 		return true
 	}
@@ -81,15 +87,15 @@ func (t *typeface) has(r rune) bool {
 
 // width is the length in pixels of a text at a size in pixels an em.
 func (t *typeface) width(s string, size float64) float64 {
-	var sum fixed.Int26_6
+	sum := 0 // a long text overflows the 32 bits of fixed.Int26_6
 	var b sfnt.Buffer
 	for _, r := range s {
 		if int(r) < len(t.advance) {
-			sum += t.advance[r]
+			sum += int(t.advance[r])
 		} else if s, ok := signs[r]; ok {
-			sum += fixed.Int26_6(s.advance * em * 64)
+			sum += int(s.advance * em * 64)
 		} else {
-			sum += t.measure(&b, r)
+			sum += int(t.measure(&b, r))
 		}
 	}
 	return float64(sum) / 64 / em * size
@@ -100,8 +106,9 @@ func (t *typeface) fit(s string, size, limit float64) string {
 	if t.width(s, size) <= limit {
 		return s
 	}
-	runes := []rune(s)
-	for n := len(runes) - 1; n > 0; n-- {
+	const most = 500 // more runes than any line of a picture holds
+	runes := []rune(s[:min(len(s), 4*most)])
+	for n := min(len(runes)-1, most); n > 0; n-- {
 		if short := strings.TrimRight(string(runes[:n]), " ") + "…"; t.width(short, size) <= limit {
 			return short
 		}
@@ -145,8 +152,8 @@ func shown(label string, has func(rune) bool) string {
 
 // printed is a title, name or axis for the picture: as it is, but for what the font lacks.
 func printed(t *typeface, s string) string {
-	if s == "" {
+	if s = strings.TrimSpace(s); s == "" {
 		return ""
 	}
-	return shown(strings.TrimSpace(s), t.has)
+	return shown(s, t.has)
 }

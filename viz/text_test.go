@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -55,5 +56,22 @@ func TestFit(t *testing.T) {
 	}
 	if w := f.width("MM", 20); w != 2*f.width("M", 20) || w < 20 {
 		t.Errorf("MM is %g wide", w)
+	}
+}
+
+// A label of any length costs no more than a line of the picture.
+func TestLongLabel(t *testing.T) {
+	h := attention(1, 3)
+	h.RowLabels = []string{strings.Repeat("x", 1<<20), strings.Repeat("\x00", 1<<18), "c"}
+	h.Title = strings.Repeat("long ", 1<<16)
+	if w := regular().width(h.RowLabels[0], tickSize); w < 1e7 {
+		t.Errorf("2^20 letters are %g pixels wide", w)
+	}
+	p, err := h.Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Width > 1000 || p.Height > 1000 {
+		t.Errorf("%d x %d", p.Width, p.Height)
 	}
 }
