@@ -28,7 +28,8 @@ type Backend struct {
 
 	retained, streaming bool
 
-	prefillRows int // forces a kernel of so many rows a thread; 0: the best
+	launched    func(kernel string) // told of every launch, by tests
+	prefillRows int                 // forces a kernel of so many rows a thread; 0: the best
 }
 
 // Info describes the GPU.

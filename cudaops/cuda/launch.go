@@ -54,6 +54,9 @@ func launch[P any](b *Backend, name string, g grid, threads, shared int, params 
 	if g.x > math.MaxInt32 || g.y > math.MaxUint16 || g.z > math.MaxUint16 {
 		return &cudaops.UnsupportedError{Op: name, Err: fmt.Errorf("a grid of %d x %d x %d blocks: %w", g.x, g.y, g.z, cudaops.ErrUnsupported)}
 	}
+	if b.launched != nil {
+		b.launched(name)
+	}
 	return launchRaw(b.functions[name], g, threads, shared, b.stream, unsafe.Pointer(params), unsafe.Sizeof(*params))
 }
 

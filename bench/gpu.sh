@@ -1,0 +1,75 @@
+#!/bin/bash
+# Tests and measures on a GPU machine that has no Go, from programs built elsewhere:
+#
+#   bench/gpu.sh build            on the machine with Go: puts the programs into build/gpu
+#   bench/gpu.sh run OUT [part..] on the machine with the GPU: logs and the JSON file go to OUT
+#
+# Parts: test, fault, sanitize, bench; all of them unless named.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+programs=build/gpu
+
+build() {
+	set -e
+	mkdir -p "$programs"
+	go run ./cudaops/cuda/shim go test -c -ldflags=-s -tags cuda -o "$programs/cuda.test" ./cudaops/cuda
+	go run ./cudaops/cuda/shim go test -c -ldflags=-s -tags cuda,cudafault -o "$programs/fault.test" ./cudaops/cuda
+	go run ./cudaops/cuda/shim go build -tags cuda -ldflags=-s -o "$programs/bench" ./bench/gpu
+}
+
+# report LOG: what a test run says at its end, and what failed.
+report() {
+	grep -E '^( *--- FAIL|FAIL|PASS|ok|panic:)' "$1" | head -40
+	grep -cE '^ *--- PASS' "$1" | sed 's/$/ tests passed/'
+	grep -E -A4 '^ *--- FAIL' "$1" | grep -vE '^ *---' | head -40
+}
+
+run() {
+	local out=$1 failed=0 part
+	shift
+	mkdir -p "$out"
+	nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+	for part in ${*:-test fault sanitize bench}; do
+		echo "== $part"
+		"$part" "$out" || { echo "== $part: exit status $?"; failed=1; }
+	done
+	return $failed
+}
+
+test() {
+	(cd cudaops/cuda && timeout 240 "../../$programs/cuda.test" -test.v) >"$1/test.log" 2>&1
+	local status=$?
+	report "$1/test.log"
+	return $status
+}
+
+fault() {
+	(cd cudaops/cuda && timeout 60 "../../$programs/fault.test" -test.v -test.run '^TestFault$') >"$1/fault.log" 2>&1
+	local status=$?
+	tail -12 "$1/fault.log"
+	return $status
+}
+
+sanitize() {
+	local tool status=0
+	command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not installed here"; return 0; }
+	for tool in memcheck racecheck initcheck synccheck; do
+		timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/cuda.test" -test.run '^TestEveryKernel$' \
+			>"$1/sanitize-$tool.log" 2>&1 || status=$?
+		echo "$tool: $(tail -1 "$1/sanitize-$tool.log")"
+	done
+	return $status
+}
+
+bench() {
+	timeout 500 "$programs/bench" -out "$1" -commit "$(cat "$programs/commit" 2>/dev/null)" 2>"$1/bench.err" | tee "$1/bench.log"
+	local status=$?
+	grep -v ' ms$' "$1/bench.err" | tail -20
+	return $status
+}
+
+case ${1:-} in
+build) build && git rev-parse HEAD >"$programs/commit" ;;
+run) shift && run "$@" ;;
+*) sed -n '2,8s/^# \{0,1\}//p' "$0" && exit 2 ;;
+esac

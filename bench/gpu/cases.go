@@ -1,0 +1,375 @@
+//go:build cuda
+
+package main
+
+import (
+	"math"
+	"time"
+
+	"github.com/attnb/attnb/cudaops"
+)
+
+// The dimensions of the memory-bound ops: rows of a hidden state of 32 heads of 128.
+const (
+	manyRows = 16384
+	heads    = 32
+	headDim  = 128
+)
+
+func cases() []benchCase {
+	var all []benchCase
+	for _, offset := range []int{0, 1000000, 1048575 - manyRows + 1} {
+		all = append(all, ropeCase(offset))
+	}
+	all = append(all, gatherCase(), addCase(), softmaxCase(false), softmaxCase(true), appendCase(1024), appendCase(65536), linearCase())
+	for _, g := range [][2]int{{16, 64}, {32, 128}} {
+		for _, s := range []int{128, 512, 1024, 4096, 16384} {
+			all = append(all, prefillCase(g[0], g[0], g[1], s, ""))
+		}
+	}
+	all = append(all, prefillCase(32, 8, 128, 4096, ""), prefillCase(2, 2, 128, 4096, "amp4"), prefillCase(2, 2, 64, 65536, ""),
+		prefillCase(2, 2, 64, 16384, "positive"))
+	for _, g := range [][3]int{{16, 16, 64}, {32, 32, 128}, {32, 8, 128}} {
+		for _, t := range []int{128, 1024, 8192, 65536} {
+			all = append(all, decodeCase(g[0], g[1], g[2], t))
+		}
+	}
+	return all
+}
+
+// input uploads normal values as [h, s, d], one tensor for each set, and keeps the host's copy of the first. Tensor number
+// which of set i has seed 8*i + which.
+func (p *prepared) input(m *meter, sets, which, h, s, d int, kind string) (host []float32, bufs []*cudaops.Buffer, err error) {
+	for i := range sets {
+		x := shaped(normal(uint64(8*i+which), h*s*d), kind)
+		b, err := m.d.Upload(x, h, s, d)
+		if err != nil {
+			return nil, nil, err
+		}
+		p.held = append(p.held, b)
+		bufs = append(bufs, b)
+		if i == 0 {
+			host = x
+		}
+	}
+	return host, bufs, nil
+}
+
+// drop releases a result that nobody reads.
+func drop(b *cudaops.Buffer, err error) error {
+	if err != nil {
+		return err
+	}
+	return b.Release()
+}
+
+// rows downloads the sampled rows of a result.
+func rows(m *meter, b *cudaops.Buffer, pairs [][2]int) (got []float32, err error) {
+	for _, p := range pairs {
+		head, err := b.Head(p[0])
+		if err != nil {
+			return nil, err
+		}
+		row, err := head.Rows(p[1], p[1]+1)
+		if err != nil {
+			return nil, err
+		}
+		x, err := m.d.Download(row)
+		if err != nil {
+			return nil, err
+		}
+		got = append(got, x...)
+		_ = row.Release()
+		_ = head.Release()
+	}
+	return got, b.Release()
+}
+
+// checked compares the sampled rows of an op's result with the truth of each.
+func checked(m *meter, h, s int, op func() (*cudaops.Buffer, error), truth func(head, row int) []float64) func() (float64, error) {
+	return func() (float64, error) {
+		out, err := op()
+		if err != nil {
+			return 0, err
+		}
+		pairs := sampled(h, s)
+		got, err := rows(m, out, pairs)
+		if err != nil {
+			return 0, err
+		}
+		each := make([][]float64, len(pairs))
+		parallel(len(pairs), func(from, to int) {
+			for i := from; i < to; i++ {
+				each[i] = truth(pairs[i][0], pairs[i][1])
+			}
+		})
+		var want []float64
+		for _, w := range each {
+			want = append(want, w...)
+		}
+		return relL2(got, want), nil
+	}
+}
+
+func ropeCase(offset int) benchCase {
+	n := float64(4 * manyRows * heads * headDim)
+	return benchCase{
+		row: row{Op: "rope", Path: "f64 angles", H: heads, D: headDim, S: manyRows, Offset: offset}, bytes: 2 * n, inputs: n,
+		prepare: func(m *meter, sets int) (*prepared, error) {
+			p := &prepared{}
+			host, x, err := p.input(m, sets, 0, heads, manyRows, headDim, "")
+			if err != nil {
+				return p, err
+			}
+			r := cudaops.RoPE{Rotary: headDim, Base: 10000, Offset: offset}
+			p.run = func(set int) error { return drop(m.d.RoPE(x[set], r)) }
+			p.error = checked(m, heads, manyRows, func() (*cudaops.Buffer, error) { return m.d.RoPE(x[0], r) }, func(h, s int) []float64 {
+				return turned(host[(h*manyRows+s)*headDim:][:headDim], offset+s)
+			})
+			return p, nil
+		},
+	}
+}
+
+func gatherCase() benchCase {
+	n := float64(4 * manyRows * 3 * heads * headDim)
+	return benchCase{
+		row: row{Op: "gather", Path: "q, k, v of GPT-2 rows", H: heads, D: headDim, S: manyRows}, bytes: 2 * n, inputs: n,
+		prepare: func(m *meter, sets int) (*prepared, error) {
+			p := &prepared{}
+			host, x, err := p.input(m, sets, 0, 1, manyRows, 3*heads*headDim, "")
+			if err != nil {
+				return p, err
+			}
+			p.run = func(set int) error { return dropAll(split(m.d, x[set])) }
+			p.error = checked(m, heads, manyRows, func() (*cudaops.Buffer, error) {
+				parts, err := split(m.d, x[0])
+				if err != nil {
+					return nil, err
+				}
+				return parts[1], dropAll([]*cudaops.Buffer{parts[0], parts[2]}, nil)
+			}, func(h, s int) []float64 {
+				return widen(host[(s*3*heads+heads+h)*headDim:][:headDim])
+			})
+			return p, nil
+		},
+	}
+}
+
+func addCase() benchCase {
+	n := float64(4 * manyRows * heads * headDim)
+	return benchCase{
+		row: row{Op: "add", Path: "", D: heads * headDim, S: manyRows}, bytes: 3 * n, inputs: 2 * n,
+		prepare: func(m *meter, sets int) (*prepared, error) {
+			p := &prepared{}
+			a, x, err := p.input(m, sets, 0, 1, manyRows, heads*headDim, "")
+			if err != nil {
+				return p, err
+			}
+			b, y, err := p.input(m, sets, 1, 1, manyRows, heads*headDim, "")
+			if err != nil {
+				return p, err
+			}
+			p.run = func(set int) error { return drop(m.d.Add(x[set], y[set])) }
+			p.error = checked(m, 1, manyRows, func() (*cudaops.Buffer, error) { return m.d.Add(x[0], y[0]) }, func(_, s int) []float64 {
+				sum := widen(a[s*heads*headDim:][:heads*headDim])
+				for i := range sum {
+					sum[i] += float64(b[s*heads*headDim+i])
+				}
+				return sum
+			})
+			return p, nil
+		},
+	}
+}
+
+func softmaxCase(causal bool) benchCase {
+	n := float64(4 * manyRows * manyRows)
+	mask := cudaops.Mask{Causal: causal}
+	return benchCase{
+		row: row{Op: "softmax", Path: "", S: manyRows, D: manyRows, Causal: causal}, bytes: 2 * n, inputs: n,
+		prepare: func(m *meter, sets int) (*prepared, error) {
+			p := &prepared{}
+			host, x, err := p.input(m, sets, 0, 1, manyRows, manyRows, "")
+			if err != nil {
+				return p, err
+			}
+			op := func(set int) (*cudaops.Buffer, error) {
+				y, _, err := m.d.Softmax(x[set], mask)
+				return y, err
+			}
+			p.run = func(set int) error { return drop(op(set)) }
+			p.error = checked(m, 1, manyRows, func() (*cudaops.Buffer, error) { return op(0) }, func(_, s int) []float64 {
+				return softmax(widen(host[s*manyRows:][:manyRows]), mask.Visible(s, manyRows))
+			})
+			return p, nil
+		},
+	}
+}
+
+// appendCase appends one row to a cache of t rows. The first append doubles the capacity and is reported by itself.
+func appendCase(t int) benchCase {
+	n := float64(4 * heads * headDim)
+	return benchCase{
+		row: row{Op: "append", Path: "within capacity", H: heads, D: headDim, T: t}, bytes: 2 * n, inputs: 1e12, // one set
+		prepare: func(m *meter, _ int) (*prepared, error) {
+			p := &prepared{}
+			first, x, err := p.input(m, 1, 0, heads, t, headDim, "")
+			if err != nil {
+				return p, err
+			}
+			host, row, err := p.input(m, 1, 1, heads, 1, headDim, "")
+			if err != nil {
+				return p, err
+			}
+			begun, err := m.d.AppendKV(nil, x[0])
+			if err != nil {
+				return p, err
+			}
+			cache := begun
+			step := func(int) error {
+				next, err := m.d.AppendKV(cache, row[0])
+				if err != nil {
+					return err
+				}
+				err = cache.Release()
+				cache = next
+				return err
+			}
+			p.more = func() (peak int64, took time.Duration, err error) {
+				took, err = m.b.Elapsed(func() error {
+					next, err := m.d.AppendKV(cache, row[0])
+					if err != nil {
+						return err
+					}
+					peak = m.d.InUse() // old and new are both there
+					err = cache.Release()
+					cache = next
+					return err
+				})
+				return peak, took, err
+			}
+			// A cache that is full begins again, so that no timed run grows it.
+			p.run = func(set int) error {
+				if _, have, _ := cache.Shape(); have >= 2*t {
+					again, err := cache.Rows(0, t+1)
+					if err != nil {
+						return err
+					}
+					_ = cache.Release()
+					if cache, err = m.d.AppendKV(again, row[0]); err != nil {
+						return err
+					}
+					return again.Release()
+				}
+				return step(set)
+			}
+			p.error = checked(m, heads, t+1, func() (*cudaops.Buffer, error) { return m.d.AppendKV(x[0], row[0]) }, func(h, s int) []float64 {
+				if s == t {
+					return widen(host[h*headDim:][:headDim])
+				}
+				return widen(first[(h*t+s)*headDim:][:headDim])
+			})
+			return p, nil
+		},
+	}
+}
+
+func linearCase() benchCase {
+	const s, in, out = 4096, 4096, 12288
+	return benchCase{
+		row:   row{Op: "linear", Path: "FFMA", S: s, T: out, D: in},
+		bytes: 4 * (s*in + in*out + s*out), flops: 2 * s * in * out, inputs: 4 * (s*in + in*out),
+		prepare: func(m *meter, sets int) (*prepared, error) {
+			p := &prepared{}
+			x, xb, err := p.input(m, sets, 0, 1, s, in, "")
+			if err != nil {
+				return p, err
+			}
+			w, wb, err := p.input(m, sets, 1, 1, out, in, "")
+			if err != nil {
+				return p, err
+			}
+			p.run = func(set int) error { return drop(m.d.Linear(xb[set], wb[set], nil)) }
+			p.error = checked(m, 1, s, func() (*cudaops.Buffer, error) { return m.d.Linear(xb[0], wb[0], nil) }, func(_, r int) []float64 {
+				y := make([]float64, out)
+				for j := range y {
+					y[j] = dot(x[r*in:][:in], w[j*in:][:in])
+				}
+				return y
+			})
+			return p, nil
+		},
+	}
+}
+
+func attentionBytes(h, kv, d, s, t int) float64 { return 4 * float64(2*h*s*d+2*kv*t*d) }
+
+func prefillCase(h, kv, d, s int, kind string) benchCase {
+	scale := 1 / math.Sqrt(float64(d))
+	return benchCase{
+		row:   row{Op: "prefill", Path: "FFMA", Input: kind, H: h, KV: kv, D: d, S: s, T: s, Causal: true},
+		bytes: attentionBytes(h, kv, d, s, s), flops: 4 * float64(h) * float64(d) * float64(s) * float64(s+1) / 2,
+		inputs: attentionBytes(h, kv, d, s, s) / 2,
+		prepare: func(m *meter, sets int) (*prepared, error) {
+			p := &prepared{}
+			hq, hk, hv, bufs, err := p.attention(m, sets, h, kv, d, s, s, kind)
+			if err != nil {
+				return p, err
+			}
+			op := func(set int) (*cudaops.Buffer, error) {
+				r, err := m.d.Prefill(bufs[0][set], bufs[1][set], bufs[2][set], cudaops.Attention{Scale: scale, Mask: cudaops.Mask{Causal: true}})
+				return r.Context, err
+			}
+			p.run = func(set int) error { return drop(op(set)) }
+			p.error = checked(m, h, s, func() (*cudaops.Buffer, error) { return op(0) }, func(head, r int) []float64 {
+				g := head / (h / kv)
+				return attention(hq[(head*s+r)*d:][:d], hk[g*s*d:][:s*d], hv[g*s*d:][:s*d], scale, r+1)
+			})
+			return p, nil
+		},
+	}
+}
+
+func decodeCase(h, kv, d, t int) benchCase {
+	scale := 1 / math.Sqrt(float64(d))
+	return benchCase{
+		row:   row{Op: "decode", Path: "split", H: h, KV: kv, D: d, T: t},
+		bytes: attentionBytes(h, kv, d, 1, t), flops: 4 * float64(h*d*t), inputs: attentionBytes(h, kv, d, 1, t),
+		prepare: func(m *meter, sets int) (*prepared, error) {
+			p := &prepared{}
+			hq, hk, hv, bufs, err := p.attention(m, sets, h, kv, d, 1, t, "")
+			if err != nil {
+				return p, err
+			}
+			op := func(set int) (*cudaops.Buffer, error) {
+				return m.d.Decode(bufs[0][set], bufs[1][set], bufs[2][set], scale)
+			}
+			p.run = func(set int) error { return drop(op(set)) }
+			p.error = checked(m, h, 1, func() (*cudaops.Buffer, error) { return op(0) }, func(head, _ int) []float64 {
+				g := head / (h / kv)
+				return attention(hq[head*d:][:d], hk[g*t*d:][:t*d], hv[g*t*d:][:t*d], scale, t)
+			})
+			return p, nil
+		},
+	}
+}
+
+// attention makes q, k and v. "amp4" is of the queries, "positive" of the values.
+func (p *prepared) attention(m *meter, sets, h, kv, d, s, t int, kind string) (hq, hk, hv []float32, bufs [3][]*cudaops.Buffer, err error) {
+	kinds := [3]string{}
+	switch kind {
+	case "amp4":
+		kinds[0] = kind
+	case "positive":
+		kinds[2] = kind
+	}
+	if hq, bufs[0], err = p.input(m, sets, 0, h, s, d, kinds[0]); err != nil {
+		return
+	}
+	if hk, bufs[1], err = p.input(m, sets, 1, kv, t, d, kinds[1]); err != nil {
+		return
+	}
+	hv, bufs[2], err = p.input(m, sets, 2, kv, t, d, kinds[2])
+	return
+}

@@ -1,0 +1,231 @@
+//go:build cuda
+
+// Command gpu measures every op on a GPU against the floor that the hardware sets and, where torch is installed, against
+// PyTorch's best f32 path on the same inputs, and stores one JSON file.
+//
+//	make bench-gpu
+//
+// Inputs and sampled rows are computed alike here and in bench/torch_peer.py, from a seed, so that nothing but numbers passes
+// between the two. Errors are relative L2 against float64 over the sampled rows.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/cudaops/cuda"
+)
+
+// report is what is stored.
+type report struct {
+	GPU     string  `json:"gpu"`
+	Driver  string  `json:"driver"`
+	Fatbin  string  `json:"fatbin"`
+	Commit  string  `json:"commit"`
+	Date    string  `json:"date"`
+	CopyTBs float64 `json:"copy_tb_s"`
+	Torch   string  `json:"torch,omitempty"`
+	Rows    []row   `json:"rows"`
+}
+
+// row is one op at one shape. A field that does not apply is left out.
+type row struct {
+	Op         string  `json:"op"`
+	Path       string  `json:"path"`
+	Input      string  `json:"input,omitempty"`
+	H          int     `json:"H,omitempty"`
+	KV         int     `json:"KV,omitempty"`
+	D          int     `json:"d,omitempty"`
+	S          int     `json:"S,omitempty"`
+	T          int     `json:"T,omitempty"`
+	Offset     int     `json:"offset,omitempty"`
+	Causal     bool    `json:"causal,omitempty"`
+	Sets       int     `json:"sets,omitempty"` // input sets that the runs rotate among
+	MS         float64 `json:"ms"`
+	Peer       string  `json:"peer,omitempty"`
+	PeerMS     float64 `json:"peer_ms,omitempty"`
+	Ratio      float64 `json:"ratio,omitempty"`
+	FloorMS    float64 `json:"floor_ms,omitempty"`
+	FloorShare float64 `json:"floor_share,omitempty"`
+	TBs        float64 `json:"tb_s,omitempty"`
+	TFLOPs     float64 `json:"tflops,omitempty"`
+	RelL2      float64 `json:"rel_l2"`
+	PeerRelL2  float64 `json:"peer_rel_l2,omitempty"`
+	PeakBytes  int64   `json:"peak_bytes,omitempty"`
+}
+
+func main() {
+	ordinal := flag.Int("gpu", 0, "number of the `GPU`")
+	only := flag.String("only", "", "run only the `ops` of this comma-separated list")
+	out := flag.String("out", filepath.Join("bench", "results"), "`directory` for the JSON file")
+	peer := flag.String("peer", filepath.Join("bench", "torch_peer.py"), "`script` that measures PyTorch; empty: none")
+	commit := flag.String("commit", "", "commit `hash` to name; empty: as built")
+	flag.Parse()
+	if err := run(*ordinal, *only, *out, *peer, *commit); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ordinal int, only, out, peer, commit string) error {
+	backend, err := cuda.Open(ordinal, cuda.Options{})
+	if err != nil {
+		return err
+	}
+	b := backend.(*cuda.Backend)
+	facts, err := b.Facts()
+	if err != nil {
+		return err
+	}
+	r := report{
+		GPU: facts.GPU, Driver: facts.Driver, Fatbin: facts.Kernels, Commit: commit,
+		Date: time.Now().UTC().Format(time.RFC3339),
+	}
+	if r.Commit == "" {
+		r.Commit = builtFrom()
+	}
+	m := &meter{b: b, d: cudaops.NewDevice(backend), facts: facts}
+	if m.copyRate, err = m.copySpeed(); err != nil {
+		return err
+	}
+	r.CopyTBs = m.copyRate / 1e12
+	fmt.Printf("%s, %s, copy %.3f TB/s, FFMA %.1f TFLOP/s\n", facts.GPU, facts.Driver, r.CopyTBs, facts.FFMA/1e12)
+	for _, c := range cases() {
+		if only != "" && !strings.Contains(","+only+",", ","+c.row.Op+",") {
+			continue
+		}
+		rows, err := m.measure(c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.row.label(), err)
+		}
+		for _, row := range rows {
+			fmt.Println(row.line())
+		}
+		r.Rows = append(r.Rows, rows...)
+	}
+	if err := m.d.Close(); err != nil {
+		return err
+	}
+	if peer != "" {
+		if err := r.addPeers(peer); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: no PyTorch figures:", err)
+		}
+	}
+	fmt.Println()
+	for _, row := range r.Rows {
+		fmt.Println(row.line())
+	}
+	return r.store(out)
+}
+
+// builtFrom is the commit that the program was built from.
+func builtFrom() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	commit := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value + commit
+		case s.Key == "vcs.modified" && s.Value == "true":
+			commit += "+"
+		}
+	}
+	return commit
+}
+
+// addPeers has PyTorch measure the same rows.
+func (r *report) addPeers(script string) error {
+	in, err := json.Marshal(r.Rows)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	cmd := exec.Command("python3", script)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	var answer struct {
+		Torch string `json:"torch"`
+		Rows  []struct {
+			Peer  string  `json:"peer"`
+			MS    float64 `json:"ms"`
+			RelL2 float64 `json:"rel_l2"`
+		} `json:"rows"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+		return err
+	}
+	if len(answer.Rows) != len(r.Rows) {
+		return fmt.Errorf("%d rows from PyTorch, want %d", len(answer.Rows), len(r.Rows))
+	}
+	r.Torch = answer.Torch
+	for i, a := range answer.Rows {
+		if a.Peer == "" {
+			continue
+		}
+		row := &r.Rows[i]
+		row.Peer, row.PeerMS, row.PeerRelL2, row.Ratio = a.Peer, a.MS, a.RelL2, a.MS/row.MS
+	}
+	return nil
+}
+
+func (r *report) store(dir string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	gpu := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(r.GPU, "NVIDIA "), " ", "-"))
+	name := filepath.Join(dir, gpu+"-"+strings.NewReplacer(":", "", "-", "").Replace(r.Date)+".json")
+	fmt.Println("stored", name)
+	return os.WriteFile(name, append(text, '\n'), 0o644)
+}
+
+func (r row) label() string {
+	s := r.Op
+	for _, f := range []struct {
+		name string
+		v    int
+	}{{"H", r.H}, {"KV", r.KV}, {"d", r.D}, {"S", r.S}, {"T", r.T}, {"offset", r.Offset}} {
+		if f.v != 0 {
+			s += fmt.Sprintf(" %s %d", f.name, f.v)
+		}
+	}
+	if r.Causal {
+		s += " causal"
+	}
+	if r.Input != "" {
+		s += " " + r.Input
+	}
+	return s
+}
+
+func (r row) line() string {
+	s := fmt.Sprintf("%-46s %10.4f ms", r.label(), r.MS)
+	if r.TBs != 0 {
+		s += fmt.Sprintf("  %6.3f TB/s", r.TBs)
+	}
+	if r.TFLOPs != 0 {
+		s += fmt.Sprintf("  %6.2f TFLOP/s", r.TFLOPs)
+	}
+	s += fmt.Sprintf("  floor %5.1f%%  error %.2e", 100*r.FloorShare, r.RelL2)
+	if r.Peer != "" {
+		s += fmt.Sprintf("  %s %.4f ms, error %.2e, ratio %.2f", r.Peer, r.PeerMS, r.PeerRelL2, r.Ratio)
+	}
+	return s
+}

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Measure PyTorch's best f32 path for the rows that bench/gpu gives on stdin, on the same inputs; answer in JSON.
+
+Of several candidates for a row the quickest is reported. TF32 stays off. Inputs and sampled rows are those of bench/gpu/inputs.go.
+"""
+import json
+import math
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+torch.backends.cuda.matmul.allow_tf32 = False
+torch.backends.cudnn.allow_tf32 = False
+DEV = "cuda"
+SAMPLES, SHORTEST_MS, MOST_RUNS = 15, 2.0, 200
+
+
+def constant(x):
+    """A 64-bit constant as the signed integer that torch wants."""
+    return x - (1 << 64) if x >= 1 << 63 else x
+
+
+def shift(z, n):
+    return (z >> n) & ((1 << (64 - n)) - 1)
+
+
+def mix(z):
+    z = z + constant(0x9E3779B97F4A7C15)
+    z = (z ^ shift(z, 30)) * constant(0xBF58476D1CE4E5B9)
+    z = (z ^ shift(z, 27)) * constant(0x94D049BB133111EB)
+    return z ^ shift(z, 31)
+
+
+def normal(seed, *shape):
+    n = math.prod(shape)
+    out = torch.empty(n, device=DEV)
+    scale = torch.tensor(math.sqrt(3) / 65536, device=DEV, dtype=torch.float32)
+    for at in range(0, n, 1 << 27):
+        end = min(n, at + (1 << 27))
+        h = mix(torch.arange(at, end, device=DEV, dtype=torch.int64) + constant((seed << 40) % (1 << 64)))
+        total = (h & 0xFFFF) + (shift(h, 16) & 0xFFFF) + (shift(h, 32) & 0xFFFF) + shift(h, 48) - 2 * 65535
+        out[at:end] = total.float() * scale
+    return out.view(*shape)
+
+
+def shaped(x, kind):
+    return {"amp4": lambda: 4 * x, "positive": lambda: x.abs()}.get(kind, lambda: x)()
+
+
+def sampled(heads, rows):
+    n = min(64, heads * rows)
+    step = max(1, rows // 64)
+    return [(i * 5 % heads, (rows - 1 - i * step) % rows) for i in range(n)]
+
+
+def rel_l2(got, want):
+    return float((got.double() - want).norm() / want.norm())
+
+
+def elapsed(run, n):
+    a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    a.record()
+    for _ in range(n):
+        run()
+    b.record()
+    b.synchronize()
+    return a.elapsed_time(b)
+
+
+def median(run):
+    warm = elapsed(run, 3)
+    n = int(min(MOST_RUNS, max(1, 3 * SHORTEST_MS / max(warm, 1e-3))))
+    elapsed(run, n)
+    return sorted(elapsed(run, n) / n for _ in range(SAMPLES))[SAMPLES // 2]
+
+
+class Rotating:
+    """Calls f with the inputs of one set after the other."""
+
+    def __init__(self, f, sets):
+        self.f, self.sets, self.next = f, sets, 0
+
+    def __call__(self):
+        self.next += 1
+        return self.f(*self.sets[self.next % len(self.sets)])
+
+
+def best(candidates, sets):
+    """The quickest candidate that runs: its name, time and result on set 0."""
+    found = None
+    for name, f in candidates:
+        try:
+            result = f(*sets[0])
+            ms = median(Rotating(f, sets))
+        except Exception as e:  # a path that this version or this shape lacks is no peer
+            print(f"torch: {name}: {type(e).__name__}: {str(e).splitlines()[0][:200]}", file=sys.stderr)
+            continue
+        print(f"torch: {name}: {ms:.4f} ms", file=sys.stderr)
+        if found is None or ms < found[1]:
+            found = (name, ms, result)
+    return found
+
+
+def make(row, which, *shape, kind=""):
+    return [shaped(normal(8 * i + which, *shape), kind) for i in range(max(1, row.get("sets", 1)))]
+
+
+def compiled(f):
+    torch._dynamo.reset()
+    return torch.compile(f)
+
+
+def rope(row):
+    h, s, d, offset = row["H"], row["S"], row["d"], row.get("offset", 0)
+    x = make(row, 0, h, s, d)
+    freq = 10000.0 ** (-torch.arange(0, d, 2, device=DEV, dtype=torch.float64) / d)
+    angle = torch.arange(offset, offset + s, device=DEV, dtype=torch.float64)[:, None] * freq
+    cos, sin = (torch.cat([f(angle)] * 2, -1).float() for f in (torch.cos, torch.sin))  # a table made beforehand
+
+    def turn(x):
+        half = x.shape[-1] // 2
+        return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+
+    found = best([("eager", turn), ("torch.compile", compiled(turn))], [(t,) for t in x])
+    at = sampled(h, s)
+    hi, si = [p[0] for p in at], [p[1] for p in at]
+    a, b = x[0][hi, si].double().split(d // 2, -1)
+    c, n = torch.cos(angle)[si], torch.sin(angle)[si]
+    return found, rel_l2(found[2][hi, si], torch.cat([a * c - b * n, b * c + a * n], -1))
+
+
+def gather(row):
+    h, s, d = row["H"], row["S"], row["d"]
+    x = make(row, 0, s, 3 * h * d)
+    permute = lambda x: x.view(s, 3, h, d).permute(1, 2, 0, 3).contiguous()
+    return best([("permute.contiguous", permute), ("torch.compile", compiled(permute))], [(t,) for t in x]), 0.0
+
+
+def add(row):
+    a, b = make(row, 0, row["S"], row["d"]), make(row, 1, row["S"], row["d"])
+    found = best([("add", torch.add)], list(zip(a, b)))
+    want = a[0].double() + b[0].double()
+    return found, rel_l2(found[2], want)
+
+
+def softmax(row):
+    s = row["S"]
+    x = make(row, 0, s, s)
+    hidden = torch.ones(s, s, dtype=torch.bool, device=DEV).triu(1) if row.get("causal") else None
+    f = lambda x: torch.softmax(x if hidden is None else x.masked_fill(hidden, -math.inf), -1)
+    found = best([("softmax", f), ("torch.compile", compiled(f))], [(t,) for t in x])
+    at = [p[1] for p in sampled(1, s)]
+    y = x[0][at].double()
+    if hidden is not None:
+        y = y.masked_fill(hidden[at], -math.inf)
+    return found, rel_l2(found[2][at], torch.softmax(y, -1))
+
+
+def append(row):
+    h, t, d = row["H"], row["T"], row["d"]
+    cache, new = normal(0, 1, h, t, d), normal(1, 1, h, 1, d)
+    return best([("cat", lambda a, b: torch.cat([a, b], 2))], [(cache, new)]), 0.0
+
+
+def linear(row):
+    x, w = make(row, 0, row["S"], row["d"]), make(row, 1, row["T"], row["d"])
+    found = best([("linear", F.linear)], list(zip(x, w)))
+    at = [p[1] for p in sampled(1, row["S"])]
+    return found, rel_l2(found[2][at], x[0][at].double() @ w[0].double().T)
+
+
+def attention(row):
+    h, kv, d, t = row["H"], row["KV"], row["d"], row["T"]
+    s = row.get("S", 1)
+    causal = row["op"] == "prefill"
+    kind = row.get("input", "")
+    q = make(row, 0, 1, h, s, d, kind="amp4" if kind == "amp4" else "")
+    k = make(row, 1, 1, kv, t, d)
+    v = make(row, 2, 1, kv, t, d, kind="positive" if kind == "positive" else "")
+
+    def path(backend):
+        def f(q, k, v):
+            with sdpa_kernel(backend):
+                return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=h != kv)
+
+        return f
+
+    def expanded(q, k, v):
+        with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+            return F.scaled_dot_product_attention(
+                q, k.repeat_interleave(h // kv, 1), v.repeat_interleave(h // kv, 1), is_causal=causal)
+
+    candidates = [("efficient", path(SDPBackend.EFFICIENT_ATTENTION) if h == kv else expanded)]
+    if s * t * h <= 1 << 31:
+        candidates.append(("math", path(SDPBackend.MATH)))
+    found = best(candidates, list(zip(q, k, v)))
+    want, got = [], []
+    for head, r in sampled(h, s):
+        n = r + 1 if causal else t
+        g = head // (h // kv)
+        p = torch.softmax(k[0][0, g, :n].double() @ q[0][0, head, r].double() / math.sqrt(d), 0)
+        want.append(p @ v[0][0, g, :n].double())
+        got.append(found[2][0, head, r])
+    return found, rel_l2(torch.stack(got), torch.stack(want))
+
+
+OPS = {"rope": rope, "gather": gather, "add": add, "softmax": softmax, "append": append, "linear": linear,
+       "prefill": attention, "decode": attention}
+
+
+def main():
+    rows = []
+    for row in json.load(sys.stdin):
+        answer = {"peer": "", "ms": 0, "rel_l2": 0}
+        if row["op"] in OPS:
+            try:
+                found, error = OPS[row["op"]](row)
+                answer = {"peer": "torch " + found[0], "ms": found[1], "rel_l2": error}
+            except Exception as e:
+                print(f"torch: {row}: {type(e).__name__}: {str(e)[:300]}", file=sys.stderr)
+        rows.append(answer)
+        torch.cuda.empty_cache()
+    json.dump({"torch": torch.__version__, "rows": rows}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/cudaops/host"
+)
+
+// op runs something on a device with given inputs.
+type op struct {
+	name string
+	in   [][3]int // shapes of the inputs
+	do   func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error)
+}
+
+// everyKernel has an op for each side of each choice between kernels.
+func everyKernel() []op {
+	var all []op
+	for _, n := range []int{5, 8, 4096, 4097} {
+		all = append(all, op{fmt.Sprintf("add %d", n), [][3]int{{2, 3, n}, {2, 3, n}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			return d.Add(in[0], in[1])
+		}}, op{fmt.Sprintf("swap %d", n), [][3]int{{2, 3, n}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			return d.Swap(in[0])
+		}})
+	}
+	for _, rotary := range []int{2, 4, 6, 8, 128, 600, 1100} {
+		for _, c := range []cudaops.Convention{cudaops.HalfSplit, cudaops.Interleaved} {
+			for _, a := range []cudaops.Angle{cudaops.AngleFloat64, cudaops.AngleFloat32} {
+				r := cudaops.RoPE{Rotary: rotary, Base: 1e4, Convention: c, Angle: a, Offset: 131071}
+				all = append(all, op{fmt.Sprintf("rope %d %d %d", rotary, c, a), [][3]int{{3, 37, rotary + 4}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+					return d.RoPE(in[0], r)
+				}})
+			}
+		}
+	}
+	for _, s := range append(slices.Clone(softmaxes), softmaxKernel{width: 40000}) {
+		for _, cols := range []int{s.width, s.width - 1} {
+			for _, m := range []cudaops.Mask{{}, {Causal: true, Diagonal: cols/2 - 3}} {
+				all = append(all, op{fmt.Sprintf("softmax %d %v", cols, m), [][3]int{{2, 5, cols}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+					y, _, err := d.Softmax(in[0], m)
+					return y, err
+				}})
+			}
+		}
+	}
+	for _, s := range []int{1, 48, 49, 130} {
+		for _, k := range []int{37, 64} {
+			all = append(all, op{fmt.Sprintf("scores %d %d", s, k), [][3]int{{4, s, k}, {2, 200, k}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+				return d.Scores(in[0], in[1], 0.3)
+			}}, op{fmt.Sprintf("linear %d %d", s, k), [][3]int{{1, s, k}, {1, 131, k}, {1, 1, 131}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+				return d.Linear(in[0], in[1], in[2])
+			}})
+		}
+	}
+	for _, dim := range []int{8, 16, 24, 40, 64, 72, 96, 100, 128, 130, 192, 200, 256} {
+		scale := 1 / math.Sqrt(float64(dim))
+		for _, heads := range []int{2, 4, 6, 10} {
+			all = append(all, op{fmt.Sprintf("decode %d heads %d", dim, heads), [][3]int{{heads, 1, dim}, {2, 777, dim}, {2, 777, dim}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+				return d.Decode(in[0], in[1], in[2], scale)
+			}})
+		}
+		all = append(all, op{fmt.Sprintf("prefill %d", dim), [][3]int{{4, 150, dim}, {2, 333, dim}, {2, 333, dim}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			r, err := d.Prefill(in[0], in[1], in[2], cudaops.Attention{Scale: scale, Mask: cudaops.Mask{Causal: true, Diagonal: 333 - 150}})
+			return r.Context, err
+		}})
+	}
+	return all
+}
+
+func (o op) result(d *cudaops.Device) ([]float32, error) {
+	r := rand.New(rand.NewPCG(7, 8))
+	var in []*cudaops.Buffer
+	for _, s := range o.in {
+		x := make([]float32, s[0]*s[1]*s[2])
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		b, err := d.Upload(x, s[0], s[1], s[2])
+		if err != nil {
+			return nil, err
+		}
+		defer b.Release()
+		in = append(in, b)
+	}
+	out, err := o.do(d, in)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Release()
+	return d.Download(out)
+}
+
+// Each kernel is launched, and agrees with the host backend, which the conformance suite holds to the truth at smaller
+// shapes. Run under compute-sanitizer, this test has it see every kernel.
+func TestEveryKernel(t *testing.T) {
+	b := openBackend(t, Options{})
+	d := openDevice(t, b)
+	h := cudaops.NewDevice(host.New(host.Options{}))
+	missing := map[string]bool{}
+	for name := range b.functions {
+		missing[name] = true
+	}
+	b.launched = func(name string) { delete(missing, name) }
+	for _, o := range everyKernel() {
+		want, err := o.result(h)
+		if err != nil {
+			t.Fatal(o.name, err)
+		}
+		forced := []int{0}
+		if len(o.name) > 7 && o.name[:7] == "prefill" {
+			forced = []int{8, 4, 2}
+		}
+		for _, b.prefillRows = range forced {
+			got, err := o.result(d)
+			if err != nil {
+				t.Fatal(o.name, err)
+			}
+			var diff, norm float64
+			for i, w := range want {
+				diff += (float64(got[i]) - float64(w)) * (float64(got[i]) - float64(w))
+				norm += float64(w) * float64(w)
+			}
+			if e := math.Sqrt(diff / norm); !(e <= 1e-6) {
+				t.Errorf("%s, rows %d: relative L2 distance from the host backend is %g", o.name, b.prefillRows, e)
+			}
+		}
+	}
+	for name := range missing {
+		t.Errorf("kernel %s was not launched", name)
+	}
+}
