@@ -1,6 +1,7 @@
 package attn
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -29,11 +30,14 @@ func Load(path string, member ...string) Tensor {
 }
 
 // FromSlice makes a tensor of data, its last index running fastest: FromSlice(x, "heads seq dim", 4, 9, 16).
-// Values of another type are rounded to f32.
+// Values of another type are rounded to f32; one that is finite and does not fit is refused.
 func FromSlice[F ~float32 | ~float64](data []F, axes string, shape ...int) Tensor {
 	values := make([]float32, len(data))
 	for i, v := range data {
 		values[i] = float32(v)
+		if values[i]-values[i] != 0 && v-v == 0 {
+			stop(fmt.Sprintf("FromSlice: value %g of element %d does not fit f32", float64(v), i))
+		}
 	}
 	return upload(values, strings.Fields(axes), shape)
 }

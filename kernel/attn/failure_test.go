@@ -37,6 +37,7 @@ var messages = []struct{ cell, want string }{
 	{"values", `FromSlice: 3 values for [seq 2, dim 2], which has 4`},
 	{"axes", `FromSlice: 2 axes (seq dim) for shape [3]`},
 	{"empty", `FromSlice: shape [0] is empty`},
+	{"too large for f32", `FromSlice: value 1e+300 of element 1 does not fit f32`},
 	{"huge", `FromSlice: shape [1099511627776 1099511627776] has more than 4294967296 elements`},
 	{"unknown", `Get: no tensor is named "keptt": did you mean "kept"?`},
 	{"freed", `Softmax: the tensor [heads 1, seq 2, dim 4] was freed`},

@@ -107,6 +107,30 @@ func TestCheckChains(t *testing.T) {
 	}
 }
 
+// What a mask hides stays hidden, or is refused, when a matrix is taken apart.
+func TestMaskFollowsViews(t *testing.T) {
+	p := onHost(t)
+	c := p.dial()
+	defer c.Close()
+	s := c.run1(wire.OpScores, causal, c.random(1, hsd, 2, 3, 4), c.random(2, hsd, 2, 5, 4))
+	whole := c.download(c.run1(wire.OpSoftmax, wire.Params{}, s)) // [2, 3, 5]
+	row := c.run1(wire.OpSoftmax, wire.Params{}, c.run1(wire.OpIndex, wire.Params{Axis: "query", Index: 1},
+		c.run1(wire.OpIndex, wire.Params{Axis: "heads", Index: 1}, s)))
+	for i, v := range c.download(row) {
+		if v != whole[15+5+i] || (i > 3) != (v == 0) { // query 1 of 3 sees keys 0 to 3 of 5
+			t.Errorf("key %d: %v, in the whole %v", i, v, whole[15+5+i])
+		}
+	}
+	_, err := c.Do(wire.Request{Kind: wire.KindRun, Op: wire.OpIndex, Params: wire.Params{Axis: "query", Index: 1}, IDs: []int{s.ID}})
+	if want := `Index: axis "query" cannot be taken apart under a mask: apply Softmax first (x: [heads 2, query 3, key 5])`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	unmasked := c.download(c.run1(wire.OpSoftmax, wire.Params{Mask: wire.MaskNone}, s))
+	if unmasked[4] == 0 || whole[4] != 0 {
+		t.Errorf("query 0, key 4: %v unmasked, %v masked", unmasked[4], whole[4])
+	}
+}
+
 // faulty is a backend with one planted fault.
 type faulty struct {
 	*host.Backend

@@ -41,6 +41,8 @@ func runIndex(j *job, p wire.Params, in []operand) ([]result, error) {
 		return nil, j.refuse([]string{"x"}, "has no axis %q", p.Axis)
 	case p.Index < 0 || p.Index >= x.shape[at]:
 		return nil, j.refuse([]string{"x"}, "%s %d is not within 0 to %d", singular(p.Axis), p.Index, x.shape[at]-1)
+	case at == 1 && x.mask.Causal:
+		return nil, j.refuse([]string{"x"}, "axis %q cannot be taken apart under a mask: apply Softmax first", p.Axis)
 	case len(x.shape) == 3 && at == 1:
 		t, err := j.view(x.buf.Transpose())
 		if err != nil {

@@ -304,7 +304,18 @@ func TestServeRefusesAnOccupiedSocket(t *testing.T) {
 	if err := Serve(context.Background(), Options{Socket: p.socket, Device: p.d}); err == nil {
 		t.Error("a second server on the same socket")
 	}
-	file := filepath.Join(t.TempDir(), "file")
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Serve(context.Background(), Options{Socket: filepath.Join(open, "s"), Device: p.d}); err == nil {
+		t.Error("a socket that others can reach")
+	}
+	private := t.TempDir()
+	if err := os.Chmod(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(private, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -57,6 +58,9 @@ func Serve(ctx context.Context, o Options) error {
 	var conns connections
 	context.AfterFunc(ctx, func() {
 		l.Close()
+		if o.Lifeline != nil {
+			_ = o.Lifeline.SetReadDeadline(time.Now()) // a pipe's read ends; what cannot have a deadline reads on
+		}
 		o.Device.Interrupt()
 		conns.closeAll()
 	})
@@ -83,11 +87,13 @@ func Serve(ctx context.Context, o Options) error {
 	return nil
 }
 
-// watch stops the server when the lifeline ends.
+// watch stops the server when the lifeline ends, or ends itself when the server does.
 func (s *server) watch(f *os.File) {
 	_, _ = io.Copy(io.Discard, f)
-	s.log.Info("the lifeline ended")
-	s.stop()
+	if s.ctx.Err() == nil {
+		s.log.Info("the lifeline ended")
+		s.stop()
+	}
 }
 
 // connections are those that are open.
@@ -143,8 +149,15 @@ func (s *store) clear() {
 	clear(s.names)
 }
 
-// listen makes the socket. A live server on it is an error; a stale socket is replaced.
+// listen makes the socket, which only this user reaches. A live server on it is an error; a stale socket is replaced.
 func listen(path string) (*net.UnixListener, error) {
+	dir, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	if dir.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s: others can reach the directory (mode %04o, must be 0700)", filepath.Dir(path), dir.Mode().Perm())
+	}
 	if c, err := net.Dial("unix", path); err == nil {
 		c.Close()
 		return nil, fmt.Errorf("%s: a device process serves there already", path)

@@ -24,6 +24,7 @@ var _ = fails("batch first", func() { ramp("batch heads seq dim", 2, 1, 3, 4).Ro
 var _ = fails("values", func() { attn.FromSlice([]float32{1, 2, 3}, "seq dim", 2, 2) })
 var _ = fails("axes", func() { attn.FromSlice([]float32{1, 2, 3}, "seq dim", 3) })
 var _ = fails("empty", func() { attn.FromSlice([]float32{}, "dim", 0) })
+var _ = fails("too large for f32", func() { attn.FromSlice([]float64{1, 1e300}, "dim", 2) })
 var _ = fails("huge", func() { attn.FromSlice([]float32{1}, "seq dim", 1<<40, 1<<40) })
 var _ = fails("unknown", func() { attn.Get("keptt") })
 var _ = fails("freed", func() { x := heads(1, 2, 4); x.Free(); x.Softmax() })
