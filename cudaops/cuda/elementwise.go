@@ -1,3 +1,5 @@
+//go:build cuda
+
 package cuda
 
 // Planning of the kernels that treat every element by itself: which elements a block of threads takes.

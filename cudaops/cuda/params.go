@@ -1,3 +1,5 @@
+//go:build cuda
+
 package cuda
 
 // The parameters of the kernels, as cudaops/kernels declares them in C: same fields, same order, same layout.
@@ -19,14 +21,14 @@ type extent struct {
 const gatherPairs = 8
 
 type pairParams struct {
-	dst, src         view
-	extent           extent
-	blocks, reserved uint32
+	dst, src  view
+	extent    extent
+	blocks, _ uint32
 }
 
 type gatherParams struct {
-	pair            [gatherPairs]pairParams
-	pairs, reserved uint32
+	pair     [gatherPairs]pairParams
+	pairs, _ uint32
 }
 
 type addParams struct {
@@ -54,10 +56,10 @@ type ropeParams struct {
 }
 
 type softmaxParams struct {
-	dst, src         view
-	heads, rows      uint32
-	cols, diagonal   int64
-	causal, reserved int32
+	dst, src       view
+	heads, rows    uint32
+	cols, diagonal int64
+	causal, _      int32
 }
 
 type gemmParams struct {
@@ -69,13 +71,13 @@ type gemmParams struct {
 }
 
 type prefillParams struct {
-	out, q, k, v          view
-	lse                   pointer
-	lseStride             int64
-	diagonal              int64
-	s, t, d, group        uint32
-	scale                 float32
-	causal, vec, reserved int32
+	out, q, k, v   view
+	lse            pointer
+	lseStride      int64
+	diagonal       int64
+	s, t, d, group uint32
+	scale          float32
+	causal, vec, _ int32
 }
 
 type decodeParams struct {

@@ -1,3 +1,5 @@
+//go:build cuda
+
 package cuda
 
 import (
@@ -101,6 +103,9 @@ func TestParamsMatchKernels(t *testing.T) {
 		var got []field
 		for i := range typ.NumField() {
 			f := typ.Field(i)
+			if f.Name == "_" {
+				f.Name = "reserved"
+			}
 			got = append(got, field{f.Name, f.Offset, f.Type.Size()})
 		}
 		if !reflect.DeepEqual(got, l.fields[name]) || typ.Size() != l.size[name] {
