@@ -25,6 +25,7 @@ var messages = []struct{ cell, want string }{
 	{"scores heads", `Scores: 3 heads are not a multiple of 2 KV heads (q: [heads 3, seq 3, dim 4], k: [heads 2, seq 3, dim 4])`},
 	{"prefill long", `Prefill: 5 queries against 3 keys: a causal mask needs at least as many keys (q: [heads 2, seq 5, dim 4], k: [heads 2, seq 3, dim 4])`},
 	{"decode rows", `Decode: 2 query rows a head, must be 1 (q: [heads 2, seq 2, dim 4])`},
+	{"decode diagonal", `Decode: one query sees the whole cache: a diagonal has no place here, cut the cache with Rows (q: [heads 2, seq 1, dim 4], k: [heads 2, seq 3, dim 4], v: [heads 2, seq 3, dim 4])`},
 	{"append", `AppendKV: heads and head dim must be equal (cache: "cache" [heads 2, seq 3, dim 4], rows: [heads 2, seq 1, dim 5])`},
 	{"add", `Add: shapes differ (a: [seq 2, hidden 3], b: [seq 3, hidden 2])`},
 	{"add axes", `Add: axes differ (a: [heads 2, seq 2, dim 4], b: [seq 2, heads 2, dim 4])`},

@@ -191,9 +191,15 @@ func (f *finding) display() (wire.Display, error) {
 	if err != nil {
 		return wire.Display{}, err
 	}
-	if f.root.quantity == scores {
-		for i := range hm.Matrices {
-			hm.Matrices[i].Hidden = nil // scores under the mask are computed, and checked, all the same
+	for i := range hm.Matrices {
+		m := &hm.Matrices[i]
+		hidden := m.Hidden
+		switch {
+		case hidden == nil:
+		case f.root.quantity == scores:
+			m.Hidden = nil // scores under the mask are computed, and checked, all the same
+		default:
+			m.Hidden = func(row, col int) bool { return hidden(row, col) && m.Values[row*m.Cols+col] == 0 } // an error shows
 		}
 	}
 	m, row, col := f.place(f.worst.Index)

@@ -201,6 +201,10 @@ func TestCheckFindsFaults(t *testing.T) {
 			if v := a.Verdict; v.Pass || v.Failed == 0 || !(v.MaxRatio > 1) {
 				t.Errorf("verdict %+v", v)
 			}
+			d, err := c.Display(a.DisplayID)
+			if err != nil || !bytes.HasPrefix(d.Parts[0].Data, []byte("\x89PNG")) {
+				t.Errorf("picture of the fault: %v", err)
+			}
 			if !contains(a.Text, "Check \"x\": FAIL") {
 				t.Errorf("report:\n%s", a.Text)
 			}

@@ -225,6 +225,9 @@ func runDecode(j *job, p wire.Params, in []operand) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Mask == wire.MaskDiagonal {
+		return nil, j.refuse(nil, "one query sees the whole cache: a diagonal has no place here, cut the cache with Rows")
+	}
 	h, s, d := q.Shape()
 	b, err := j.d.Decode(q, k, v, scale(p, d))
 	b, err = j.back(b, err, in[0])

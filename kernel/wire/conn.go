@@ -84,9 +84,13 @@ func (c *Conn) Download(r Request) ([]float32, error) {
 }
 
 func (c *Conn) exchange(r Request, up []float32) (Answer, []float32, error) {
+	body := r.Encode()
+	if len(body) > MaxFrame {
+		return Answer{}, nil, Errorf(Refused, "a request of %d bytes is more than the %d that fit", len(body), MaxFrame)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, data, err := c.roundTrip(r, up)
+	a, data, err := c.roundTrip(body, up)
 	if err != nil {
 		return Answer{}, nil, fmt.Errorf("lost the device process: %w", err)
 	}
@@ -96,8 +100,8 @@ func (c *Conn) exchange(r Request, up []float32) (Answer, []float32, error) {
 	return a, data, nil
 }
 
-func (c *Conn) roundTrip(r Request, up []float32) (Answer, []float32, error) {
-	if err := WriteFrame(c.f, r.Encode()); err != nil {
+func (c *Conn) roundTrip(body []byte, up []float32) (Answer, []float32, error) {
+	if err := WriteFrame(c.f, body); err != nil {
 		return Answer{}, nil, err
 	}
 	if len(up) > 0 {
@@ -106,14 +110,14 @@ func (c *Conn) roundTrip(r Request, up []float32) (Answer, []float32, error) {
 			return Answer{}, nil, err
 		}
 	}
-	body, err := ReadFrame(c.f)
+	answer, err := ReadFrame(c.f)
 	if err == io.EOF {
 		err = errors.New("it ended")
 	}
 	if err != nil {
 		return Answer{}, nil, err
 	}
-	a, err := DecodeAnswer(body)
+	a, err := DecodeAnswer(answer)
 	if err != nil || a.DataLen == 0 {
 		return a, nil, err
 	}

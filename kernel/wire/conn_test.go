@@ -80,6 +80,10 @@ func TestConn(t *testing.T) {
 	if c.Backend != "echo" {
 		t.Errorf("backend %q", c.Backend)
 	}
+	var refused *Error
+	if _, err := c.Do(Request{Kind: KindGet, Name: strings.Repeat("x", MaxFrame)}); !errors.As(err, &refused) || refused.Code != Refused {
+		t.Errorf("a request too large: %v", err)
+	}
 	// Larger than any socket's buffer, in both directions.
 	data := make([]float32, 3<<20)
 	for i := range data {

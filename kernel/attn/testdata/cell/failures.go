@@ -12,6 +12,7 @@ var _ = fails("scores dims", func() { attn.Scores(heads(2, 3, 4).Named("q"), hea
 var _ = fails("scores heads", func() { attn.Scores(heads(3, 3, 4), heads(2, 3, 4)) })
 var _ = fails("prefill long", func() { attn.Prefill(heads(2, 5, 4), heads(2, 3, 4), heads(2, 3, 4)) })
 var _ = fails("decode rows", func() { attn.Decode(heads(2, 2, 4), heads(2, 3, 4), heads(2, 3, 4)) })
+var _ = fails("decode diagonal", func() { attn.Decode(heads(2, 1, 4), heads(2, 3, 4), heads(2, 3, 4), attn.CausalAt(1)) })
 var _ = fails("append", func() { attn.AppendKV(heads(2, 3, 4).Named("cache"), heads(2, 1, 5)) })
 var _ = fails("add", func() { attn.Add(ramp("seq hidden", 2, 3), ramp("seq hidden", 3, 2)) })
 var _ = fails("add axes", func() { attn.Add(heads(2, 2, 4), ramp("seq heads dim", 2, 2, 4)) })
