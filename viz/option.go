@@ -76,7 +76,7 @@ func repaired(made map[string]any, l layout) (map[string]any, error) {
 	}
 	set(o["visualMap"], map[string]any{
 		"min": 0, "max": 1, "dimension": 2, "itemWidth": l.bar.Dx() / density, "itemHeight": l.bar.Dy() / density, "padding": 0, "text": []string{"", ""},
-		"textGap": 0, "indicatorSize": 0, "hoverLink": true,
+		"textGap": 0, "indicatorSize": 0, "hoverLink": false, // its label would show the place in the map, not the value
 	})
 	set(o["dataZoom"], map[string]any{"zoomOnMouseWheel": "ctrl", "moveOnMouseMove": true, "moveOnMouseWheel": false})
 	set(o["series"], map[string]any{"progressive": 0})
