@@ -92,7 +92,7 @@ func stop(message string) {
 	os.Exit(1)
 }
 
-// caller is the place of the innermost call into this package, "/tmp/x/main.go:12: ". GoNB turns it into the cell's own line.
+// caller is the place of the innermost call into this package, "DIR/main.go:12: ". GoNB turns it into the cell's own line.
 func caller() string {
 	const here = "github.com/attnb/attnb/kernel/attn."
 	pcs := make([]uintptr, 32)
