@@ -177,6 +177,9 @@ func (e *execution) report() string {
 func (e *execution) segment(s cell.Segment) *problem {
 	out := newSink(e)
 	reply, err := e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
+	if err == errGonbIsGone && e.k.ready() {
+		reply, err = e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
+	}
 	out.finish()
 	if err != nil {
 		said, err := e.k.revive()

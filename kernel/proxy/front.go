@@ -14,8 +14,6 @@ import (
 // front holds the sockets that Jupyter's clients connect to.
 type front struct {
 	shell, control, stdin, iopub, heartbeat *zmtp.Server
-
-	publishing sync.Mutex // what is published has one order
 }
 
 func listen(c jupyter.Connection, k *Kernel) (*front, error) {
@@ -70,8 +68,6 @@ func (k *Kernel) publish(kind string, parent *jupyter.Message, content any) {
 func (k *Kernel) publishMessage(m *jupyter.Message) {
 	m.IDs = [][]byte{[]byte("kernel." + m.Header.Type)}
 	urgent := m.Header.Type == "status" || m.Header.Type == "error" // what clients wait for
-	k.front.publishing.Lock()
-	defer k.front.publishing.Unlock()
 	k.front.iopub.Publish(k.codec.Frames(m), urgent)
 }
 

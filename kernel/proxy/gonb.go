@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,6 +55,7 @@ type call struct {
 	reply   chan *jupyter.Message
 	idle    chan struct{} // closed when gonb has published all there is
 	end     sync.Once
+	seen    atomic.Bool // gonb has begun to work on it
 }
 
 var gonbSerial int
@@ -174,7 +176,7 @@ func (g *gonb) send(kind string, content any, publish, ask func(*jupyter.Message
 func (g *gonb) do(kind string, content any, publish, ask func(*jupyter.Message)) (*jupyter.Message, error) {
 	c, err := g.send(kind, content, publish, ask)
 	if err != nil {
-		return nil, errGonbDied
+		return nil, errGonbIsGone
 	}
 	// The reply and the publications come over two sockets.
 	var reply *jupyter.Message
@@ -187,6 +189,9 @@ func (g *gonb) do(kind string, content any, publish, ask func(*jupyter.Message))
 		case <-g.ended:
 			// What it said before it ended may still be on its way.
 			g.inbox.waitEmpty(200 * time.Millisecond)
+			if !c.seen.Load() {
+				return nil, errGonbIsGone
+			}
 			return nil, errGonbDied
 		}
 	}
@@ -257,8 +262,12 @@ func (g *gonb) dispatch() {
 		g.mu.Lock()
 		c := g.call
 		g.mu.Unlock()
+		mine := c != nil && parentID(m) == c.id
+		if mine {
+			c.seen.Store(true)
+		}
 		switch {
-		case c == nil || parentID(m) != c.id:
+		case !mine:
 			// Of a request that is over, or of nobody's: nothing that a client waits for.
 		case m.Header.Type == "status":
 			if strings.Contains(string(m.Content), `"idle"`) {

@@ -170,7 +170,10 @@ func (k *Kernel) handle(r *request) {
 
 func status(state string) map[string]any { return map[string]any{"execution_state": state} }
 
-var errGonbDied = errors.New("gonb ended")
+var (
+	errGonbDied   = errors.New("gonb ended while it worked on a request")
+	errGonbIsGone = errors.New("gonb ended before it worked on a request")
+)
 
 // say publishes text on a stream, for the cell that runs or for nobody.
 func (k *Kernel) say(name, text string) {

@@ -10,8 +10,8 @@ import (
 // Marks of the bytes that wait between gonb and the clients. gonb queues without bound what we do not take from it, so we
 // take all; what bounds the queue is that above highMark the cell is stopped, and below lowMark it goes on.
 const (
-	highMark = 16 << 20
-	lowMark  = 4 << 20
+	highMark = 8 << 20
+	lowMark  = 2 << 20
 )
 
 // throttle stops and continues what gonb runs.

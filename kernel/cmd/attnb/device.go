@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/attnb/attnb/cudaops"
-	"github.com/attnb/attnb/cudaops/host"
+	"github.com/attnb/attnb/cudaops/devices"
 	"github.com/attnb/attnb/kernel/proxy/runtimedir"
 	"github.com/attnb/attnb/kernel/resident"
 )
@@ -42,9 +42,19 @@ func deviceCommand(args []string) int {
 		}
 		lifeline = os.NewFile(3, "lifeline")
 	}
-	err := resident.Serve(ctx, resident.Options{
+	backend, note, err := devices.Open(os.Getenv(devices.Variable), 0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "attnb device:", err)
+		return 1
+	}
+	if note != "" {
+		log.Info("no GPU", "reason", note)
+	}
+	device := cudaops.NewDevice(backend)
+	defer device.Close()
+	err = resident.Serve(ctx, resident.Options{
 		Socket:   *socket,
-		Device:   cudaops.NewDevice(host.New(host.Options{})),
+		Device:   device,
 		Lifeline: lifeline,
 		Log:      log,
 	})

@@ -95,11 +95,21 @@ func (t *Text) Identifier(c Cursor) (Cursor, bool) {
 			for at.Line--; at.Line >= 0 && t.used[at.Line]; at.Line-- {
 			}
 			if at.Line < 0 {
-				return c, false
+				return t.touching(c)
 			}
 			at.Column = len(t.Lines[at.Line])
 		}
 	}
+}
+
+// touching is the name that ends at the cursor.
+func (t *Text) touching(c Cursor) (Cursor, bool) {
+	r, n := utf8.DecodeLastRuneInString(t.Lines[c.Line][:min(c.Column, len(t.Lines[c.Line]))])
+	if n == 0 || !isName(r) {
+		return c, false
+	}
+	c.Column -= n
+	return c, true
 }
 
 func isName(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }

@@ -151,6 +151,9 @@ func split(file string) []*decl {
 	var all []*decl
 	add := func(n ast.Node, keyword string, keys ...string) {
 		from, to := fset.PositionFor(n.Pos(), false), fset.PositionFor(n.End(), false)
+		if !from.IsValid() || to.Offset < from.Offset { // of a declaration that breaks off
+			return
+		}
 		all = append(all, &decl{keys: keys, first: from.Line, last: to.Line, keyword: keyword,
 			text: file[from.Offset:min(to.Offset, len(file))]})
 	}

@@ -77,7 +77,8 @@ func (c *Codec) sign(parts [][]byte) []byte {
 	return []byte(hex.EncodeToString(mac.Sum(nil)))
 }
 
-// Parse checks the signature and takes the frames apart. Header, metadata and content of the result are JSON objects.
+// Parse checks the signature and takes the frames apart. All parts of the result are valid
+// JSON, and the header is a header; whether the content is what its type asks for, its reader must find out.
 func (c *Codec) Parse(frames [][]byte) (*Message, error) {
 	at := 0
 	for at < len(frames) && string(frames[at]) != delimiter {
@@ -96,8 +97,8 @@ func (c *Codec) Parse(frames [][]byte) (*Message, error) {
 			m.Parent = json.RawMessage("{}")
 			continue
 		}
-		if !isObject(parts[i]) {
-			return nil, fmt.Errorf("%w: the %s is not a JSON object", ErrGarbage, name)
+		if !json.Valid(parts[i]) {
+			return nil, fmt.Errorf("%w: the %s is not JSON", ErrGarbage, name)
 		}
 	}
 	if err := json.Unmarshal(m.Raw, &m.Header); err != nil {
@@ -107,11 +108,6 @@ func (c *Codec) Parse(frames [][]byte) (*Message, error) {
 		return nil, fmt.Errorf("%w: no msg_type", ErrGarbage)
 	}
 	return m, nil
-}
-
-func isObject(b []byte) bool {
-	b = bytes.TrimSpace(b)
-	return len(b) > 0 && b[0] == '{' && json.Valid(b)
 }
 
 // Frames is the inverse of Parse.

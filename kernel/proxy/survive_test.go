@@ -1,0 +1,182 @@
+package proxy
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/attnb/attnb/kernel/proxy/runtimedir"
+)
+
+// left fails the test when a directory, or a process marked with it, is still there.
+func left(t *testing.T, dir string, pids ...int) {
+	t.Helper()
+	if _, err := os.Stat(dir); dir == "" || !os.IsNotExist(err) {
+		t.Errorf("the runtime directory %q is still there: %v", dir, err)
+	}
+	for _, pid := range append(pids, runtimedir.Marked(dir)...) {
+		if s := runtimedir.State(pid); s != 0 && s != 'Z' {
+			t.Errorf("process %d (%s) still runs", pid, runtimedir.Name(pid))
+		}
+	}
+}
+
+// The inputs that crash or hang gonb, and others that are only strange: each is answered, and the next cell runs.
+func TestNothingKillsIt(t *testing.T) {
+	c := start(t)
+	c.prints("var kept = 42", "")
+	gonb := c.gonbPID()
+	for _, k := range []struct{ code, status, value string }{
+		{"% ", "ok", ""}, {"!  ", "ok", ""}, {"%\\", "ok", ""}, {"%\\\n\\", "ok", ""}, {"!\\", "ok", ""}, {"%\t", "ok", ""},
+		{"%%script", "error", "%%script takes the program to run, as in %%script python3"},
+		{"%%script \"\"", "error", "exit status 127"},
+		{"%%\n%%", "error", "a cell has one main function: line 1 already begins it"},
+		{"%%\n%main", "error", "a cell has one main function: line 1 already begins it"},
+		{"%exec f\n%exec g", "error", "a cell has one main function: line 1 already begins it"},
+		{"%exec", "error", "%exec takes the name of the function to run, as in %exec train"},
+		{"%exec\tf", "error", "%exec takes the name of the function to run, as in %exec train"},
+		{"%executive x", "error", "there is no command %executive; %help lists those there are"},
+		{"//line foo.go:1000\nfunc q() {}", "error", "//line directives have no meaning in a cell"},
+		{"%%\n/*line x.go:9:9*/ fmt.Println()", "error", "/*line directives have no meaning in a cell"},
+		{"%%\n\x00", "error", "line 2: illegal character NUL (and 2 more errors)"},
+		{"!echo \x00", "error", ""},
+		{"%%\n" + strings.Repeat("{", 200_000), "error", ""},
+		{"%untrack", "error", ""}, {"%capture", "error", ""}, {"%env", "error", ""}, {"%cd /no/such", "error", ""},
+		{"%%writefile", "error", ""}, {"%%bash x", "error", ""}, {"%test", "ok", ""}, {"%goflags \"", "ok", ""},
+		{"//gonb:", "ok", ""}, {"package foo", "ok", ""}, {"", "ok", ""}, {" \n\t", "ok", ""},
+		{"%%\r\nfmt.Println(\"crlf\")\r\n", "ok", ""}, {"%args \"\\", "ok", ""}, {"%with_inputs", "ok", ""},
+	} {
+		r := c.run(k.code)
+		if r.Status != k.status || !strings.HasSuffix(r.Value, k.value) {
+			t.Errorf("%.40q: %s %q, want %s %q", k.code, r.Status, r.Value, k.status, k.value)
+		}
+	}
+	if r := c.run("%%\nx := `" + strings.Repeat("a", 10<<20) + "`\nfmt.Println(len(x))"); r.stream("stdout") != "10485760\n" {
+		t.Errorf("a 10 MB cell: %s %s %q", r.Status, r.Value, r.stream("stdout"))
+	}
+	c.prints("%%\nfmt.Println(kept)", "42\n")
+	if now := c.gonbPID(); now != gonb {
+		t.Errorf("gonb was replaced: %d, now %d", gonb, now)
+	}
+}
+
+func (c *client) gonbPID() int {
+	c.t.Helper()
+	var pid int
+	r := c.run("!echo $PPID")
+	if _, err := fmt.Sscan(r.stream("stdout"), &pid); err != nil {
+		c.t.Fatal(err)
+	}
+	return pid
+}
+
+// Help and completion requests that would crash gonb or never end.
+func TestLookupsEnd(t *testing.T) {
+	c := start(t)
+	for _, code := range []string{"", "% ", "!  ", "%exec", "%exec\tf\n", "%%\n%%\nfmt.", "   ", "\n\n ", "a, b := f()", "x)", "}", "(", "//line a.go:1\nf", "%%script"} {
+		for _, kind := range []string{"inspect_request", "complete_request"} {
+			for _, at := range []int{-5, 0, 1, len(code), len(code) + 100} {
+				r := c.result(c.send(c.shell, kind, map[string]any{"code": code, "cursor_pos": at}), 10*time.Second)
+				if r.Status != "ok" {
+					t.Errorf("%s of %q at %d: %s %s", kind, code, at, r.Status, r.Value)
+				}
+			}
+		}
+	}
+	c.prints("%%\nfmt.Println(1)", "1\n")
+}
+
+// Messages that are none are dropped; those that lack fields get what is usual.
+func TestMalformedMessages(t *testing.T) {
+	c := start(t)
+	good := c.codec.Frames(c.codec.New("execute_request", nil, map[string]any{"code": "!echo forged"}))
+	bad := append([][]byte(nil), good...)
+	bad[1] = []byte(strings.Repeat("0", 64))
+	for _, frames := range [][][]byte{
+		{}, {{}}, {[]byte("garbage")}, {[]byte("<IDS|MSG>")}, good[:4], bad,
+		{[]byte("<IDS|MSG>"), good[1], []byte("{"), good[3], good[4], good[5]},
+	} {
+		if len(frames) > 0 {
+			c.shell.Send(frames, true)
+			c.control.Send(frames, true)
+			c.stdin.Send(frames, true)
+		}
+	}
+	// Correctly signed, with contents that are none.
+	for _, content := range []string{`[]`, `{"code": 7}`, `{"code": null}`, `{}`, `{"code": "!echo x", "silent": "yes"}`} {
+		m := c.codec.New("execute_request", nil, nil)
+		m.Content = []byte(content)
+		c.shell.Send(c.codec.Frames(m), true)
+		c.result(m.Header.MsgID, 5*time.Second)
+	}
+	m := c.codec.New("execute_request", nil, nil)
+	m.Content = []byte("{\"code\": \"!echo \xff\"}")
+	c.shell.Send(c.codec.Frames(m), true)
+	if r := c.result(m.Header.MsgID, 5*time.Second); r.Status != "error" || !strings.Contains(r.Value, "UTF-8") {
+		t.Errorf("invalid UTF-8: %s %s", r.Status, r.Value)
+	}
+	if r := c.result(c.send(c.shell, "no_such_request", map[string]any{}), 5*time.Second); r.Status != "error" {
+		t.Errorf("an unknown request: %s", r.Status)
+	}
+	c.prints("!echo alive", "alive\n")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.iopubs {
+		if s, ok := streamOf(m); ok && strings.Contains(s.Text, "forged") {
+			t.Error("a message with a wrong signature was executed")
+		}
+	}
+}
+
+func TestRevival(t *testing.T) {
+	c := start(t)
+	c.prints("import \"strings\"\n\ntype T struct{ n int }\n\nfunc (t T) Up() string { return strings.Repeat(\"u\", t.n) }\n\nconst (\n\tA = iota\n\tB\n)\n\nvar x, y = 3, 4", "")
+	c.prints("func init_mark() { fmt.Println(\"init\") }", "init\n")
+	c.prints("%env COLOUR=green\n%%\nfmt.Println(T{2}.Up())", "Set: COLOUR=\"green\"\ninit\nuu\n")
+	c.prints("func gone() {}", "init\n")
+	c.prints("%rm gone", ". removed func gone\n")
+	pid := c.gonbPID()
+
+	// While idle: it comes back by itself.
+	began := time.Now()
+	syscall.Kill(pid, syscall.SIGKILL)
+	c.prints("%%\nfmt.Println(T{3}.Up(), A, B, x+y, os.Getenv(\"COLOUR\"))", "init\nuuu 0 1 7 green\n")
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if r := c.run("func gone() int { return 1 }"); r.Status != "ok" {
+		t.Errorf("a name that was removed: %s", r.Value)
+	}
+
+	// While a cell runs.
+	id := c.execute("%%\nfmt.Println(\"up\")\ntime.Sleep(time.Minute)")
+	c.printed(id, "up\n")
+	began = time.Now()
+	syscall.Kill(c.childPID(t), syscall.SIGKILL)
+	r := c.result(id, 10*time.Second)
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if r.Name != "GonbError" || !strings.Contains(r.Value, "every named tensor is still there") || !strings.Contains(r.Value, "declared again: A, B, T, T.Up, gone, init_mark, x, y") {
+		t.Errorf("%s: %s", r.Name, r.Value)
+	}
+	c.prints("%%\nfmt.Println(T{1}.Up())", "init\nu\n")
+	// Errors still name the cells of before.
+	if r := c.run("%%\nvar t T\nt.n = -1\nt.Up()"); !strings.Contains(r.trace(), "cell [1] line 5: func (t T) Up()") {
+		t.Errorf("no line of the first cell in\n%s", r.trace())
+	}
+}
+
+// childPID finds gonb without a cell.
+func (c *client) childPID(t *testing.T) int {
+	for _, pid := range runtimedir.Children(os.Getpid()) {
+		if runtimedir.Name(pid) == "gonb" {
+			return pid
+		}
+	}
+	t.Fatal("no gonb")
+	return 0
+}
