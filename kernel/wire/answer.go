@@ -82,6 +82,8 @@ type Display struct {
 	Metadata []byte // a JSON object for the message's metadata; empty means {}
 	UpdateID string // not empty: the display_id under which later displays may replace this one
 	Replaces bool   // this one replaces what UpdateID shows
+	// Exploration, not nil: the proxy shows controls beside the picture.
+	Exploration *Exploration
 }
 
 func (v *Display) encode(e *encoder) {
@@ -91,6 +93,9 @@ func (v *Display) encode(e *encoder) {
 	e.bytes(2, v.Metadata)
 	e.str(3, v.UpdateID)
 	e.bool(4, v.Replaces)
+	if v.Exploration != nil {
+		e.nested(5, v.Exploration.encode)
+	}
 }
 
 func (v *Display) decode(d *decoder) {
@@ -110,6 +115,9 @@ func (v *Display) decode(d *decoder) {
 			v.UpdateID = d.str()
 		case 4:
 			v.Replaces = d.bool()
+		case 5:
+			v.Exploration = new(Exploration)
+			d.message(v.Exploration.decode)
 		default:
 			d.unknown()
 		}

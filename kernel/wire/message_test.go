@@ -50,7 +50,17 @@ func drawRequest(t *rapid.T) Request {
 		IDs: rapid.SliceOf(rapid.Int()).Draw(t, "ids"), Shape: rapid.SliceOf(rapid.Int()).Draw(t, "shape"),
 		Axes: rapid.SliceOf(text).Draw(t, "axes"), Labels: rapid.SliceOf(text).Draw(t, "labels"),
 		Style: PictureStyle(rapid.Uint8().Draw(t, "style")), Op: Op(rapid.Uint8().Draw(t, "op")), Params: drawParams(t),
-		DataLen: rapid.Int().Draw(t, "data"),
+		Controls: rapid.SliceOfN(rapid.Custom(drawControl), 0, 3).Draw(t, "controls"),
+		DataLen:  rapid.Int().Draw(t, "data"),
+	}
+}
+
+func drawControl(t *rapid.T) Control {
+	f := rapid.Float64()
+	return Control{
+		Name: rapid.String().Draw(t, "control"), Label: rapid.String().Draw(t, "label"),
+		Options: rapid.SliceOf(rapid.String()).Draw(t, "options"), From: f.Draw(t, "from"), To: f.Draw(t, "to"),
+		Step: f.Draw(t, "step"), Value: f.Draw(t, "value"),
 	}
 }
 
@@ -65,6 +75,10 @@ func drawAnswer(t *rapid.T) Answer {
 	if rapid.Bool().Draw(t, "display") {
 		a.Display = &Display{Parts: rapid.SliceOfN(part, 0, 3).Draw(t, "parts"), Metadata: blob.Draw(t, "metadata"),
 			UpdateID: text.Draw(t, "update"), Replaces: rapid.Bool().Draw(t, "replaces")}
+		if rapid.Bool().Draw(t, "exploration") {
+			a.Display.Exploration = &Exploration{ID: rapid.Int().Draw(t, "id"),
+				Controls: rapid.SliceOfN(rapid.Custom(drawControl), 0, 3).Draw(t, "controls")}
+		}
 	}
 	if rapid.Bool().Draw(t, "verdict") {
 		f := rapid.Float64()

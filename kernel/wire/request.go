@@ -23,6 +23,9 @@ const (
 	KindCell           // Number is the cell that runs from now on (the proxy tells)
 	KindInterrupt      // the op that runs now fails
 	KindShutdown       // the device process ends after the answer
+	KindExplore        // IDs[0], Text (title), Labels, Controls. Answer: DisplayID
+	KindRerun          // Number is an exploration, Controls its settings. Answer: Display
+	KindRelease        // Number is an exploration, which ends
 	kindEnd
 )
 
@@ -36,22 +39,23 @@ const (
 
 // Request is one message of a client. Kind says which fields count.
 type Request struct {
-	Kind    Kind
-	Number  int
-	Name    string
-	Hash    string
-	Path    string // absolute
-	Member  string
-	Text    string
-	IDs     []int
-	Shape   []int
-	Axes    []string
-	Labels  []string // token labels
-	Style   PictureStyle
-	Op      Op
-	Params  Params
-	Display *Display
-	DataLen int // bytes of f32 that follow the frame
+	Kind     Kind
+	Number   int
+	Name     string
+	Hash     string
+	Path     string // absolute
+	Member   string
+	Text     string
+	IDs      []int
+	Shape    []int
+	Axes     []string
+	Labels   []string // token labels
+	Style    PictureStyle
+	Op       Op
+	Params   Params
+	Display  *Display
+	Controls []Control
+	DataLen  int // bytes of f32 that follow the frame
 }
 
 // Encode returns the frame's body.
@@ -74,6 +78,9 @@ func (r *Request) Encode() []byte {
 	e.int(15, r.DataLen)
 	if r.Display != nil {
 		e.nested(16, r.Display.encode)
+	}
+	for i := range r.Controls {
+		e.nested(17, r.Controls[i].encode)
 	}
 	return e.b
 }
@@ -121,6 +128,10 @@ func DecodeRequest(b []byte) (Request, error) {
 		case 16:
 			r.Display = new(Display)
 			d.message(r.Display.decode)
+		case 17:
+			var c Control
+			d.message(c.decode)
+			r.Controls = append(r.Controls, c)
 		default:
 			d.unknown()
 		}
