@@ -72,7 +72,7 @@ func (d *device) watch(cmd *exec.Cmd, ended chan struct{}) {
 		return
 	}
 	d.k.log.Error("the device process ended", "error", err)
-	d.k.say("stderr", fmt.Sprintf("attnb: the device process ended (%v). Every tensor is lost; it starts anew.\n", err))
+	d.k.tell(fmt.Sprintf("the device process ended (%v): every tensor is lost. It starts anew", err))
 	time.Sleep(200 * time.Millisecond) // one that dies at once must not use up the machine
 	if err := d.launch(); err != nil {
 		d.k.log.Error("the device process does not start", "error", err)

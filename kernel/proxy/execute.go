@@ -79,15 +79,12 @@ func (k *Kernel) execute(r *request) {
 	case len(c.Code) > maxCell:
 		failed = refusal("BadRequest", fmt.Sprintf("the cell has %d bytes, more than %d", len(c.Code), maxCell))
 	case !k.ready():
-		failed = refusal("GonbError", k.notice)
+		failed = refusal("GonbError", "gonb ended, and does not start again; the next cell tries once more")
 	default:
 		if !c.Silent {
 			k.publish("execute_input", r.msg, map[string]any{"code": c.Code, "execution_count": k.count})
 		}
-		if k.notice != "" {
-			k.say("stderr", "attnb: "+k.notice+"\n")
-			k.notice = ""
-		}
+		k.tellNotices()
 		failed = e.run(c.Code)
 	}
 

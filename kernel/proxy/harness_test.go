@@ -34,11 +34,33 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == "kernel" {
+		if err := kernelProcess(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code := m.Run()
 	if home.root != "" {
 		os.RemoveAll(home.root)
 	}
 	os.Exit(code)
+}
+
+// kernelProcess is a kernel in a process of its own.
+func kernelProcess(file, root string) error {
+	c, err := jupyter.ReadConnection(file)
+	if err != nil {
+		return err
+	}
+	return Run(context.Background(), options(c, root))
+}
+
+func options(c jupyter.Connection, root string) Options {
+	bin := filepath.Join(root, "bin")
+	return Options{Connection: c, Version: "test", Gonb: filepath.Join(bin, "gonb"),
+		Path: []string{filepath.Join(bin, "path"), bin}, Device: []string{os.Args[0], "device"}}
 }
 
 // displaysOnly answers a request for display X with the text "shown X". It cleans up when its lifeline ends.
@@ -156,6 +178,20 @@ const testKey = "a key"
 // start runs a kernel in this process, and connects to it.
 func start(t *testing.T) *client {
 	t.Helper()
+	c := newClient(t)
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	opts := options(c.conn, home.root)
+	opts.Log = slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelError + 1}))
+	go func() { c.ended <- Run(ctx, opts) }()
+	t.Cleanup(c.shutdown)
+	c.connect()
+	return c
+}
+
+// newClient returns a client for a kernel that is still to be started.
+func newClient(t *testing.T) *client {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("runs gonb and compiles cells: not in short mode")
 	}
@@ -175,15 +211,11 @@ func start(t *testing.T) *client {
 	c := &client{t: t, codec: jupyter.NewCodec(testKey), ended: make(chan error, 1),
 		conn: jupyter.Connection{Transport: "ipc", IP: filepath.Join(dir, "s"), Shell: 1, Control: 2, Stdin: 3, IOPub: 4, Heartbeat: 5, Key: testKey}}
 	c.change = sync.NewCond(&c.mu)
-	ctx, stop := context.WithCancel(context.Background())
-	c.stop = stop
-	bin := filepath.Join(home.root, "bin")
-	go func() {
-		c.ended <- Run(ctx, Options{Connection: c.conn, Version: "test", Gonb: filepath.Join(bin, "gonb"),
-			Path: []string{filepath.Join(bin, "path"), bin}, Device: []string{os.Args[0], "device"},
-			Log: slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelError}))})
-	}()
-	t.Cleanup(c.shutdown)
+	return c
+}
+
+func (c *client) connect() {
+	c.t.Helper()
 	identity := jupyter.NewID()
 	for _, s := range []struct {
 		at   **zmtp.Peer
@@ -199,10 +231,10 @@ func start(t *testing.T) *client {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		id := c.send(c.control, "kernel_info_request", map[string]any{})
 		if c.until(200*time.Millisecond, func() bool { return c.idle(id) }) {
-			return c
+			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the kernel does not answer")
+			c.t.Fatal("the kernel does not answer")
 		}
 	}
 }

@@ -51,11 +51,11 @@ type Kernel struct {
 	gonb   *gonb // read by others under mu
 	count  int   // execution count
 	memory memory
-	notice string // what the next cell should say about gonb
 
 	mu      sync.Mutex
 	running *execution // what the worker executes
 	history []entry
+	notices []string // for the next cell
 }
 
 // Run serves until a shutdown request, a signal that ends ctx, or a failure to start.
@@ -147,10 +147,10 @@ func (k *Kernel) ready() bool {
 	}
 	said, err := k.revive()
 	if err != nil {
-		k.notice = err.Error()
+		k.log.Error("no gonb", "error", err)
 		return false
 	}
-	k.notice = said
+	k.tell(said)
 	return true
 }
 
@@ -175,16 +175,28 @@ var (
 	errGonbIsGone = errors.New("gonb ended before it worked on a request")
 )
 
-// say publishes text on a stream, for the cell that runs or for nobody.
-func (k *Kernel) say(name, text string) {
+// tell says something about the kernel itself: on stderr of the cell that runs, or of the next one.
+func (k *Kernel) tell(text string) {
 	k.mu.Lock()
 	e := k.running
-	k.mu.Unlock()
-	var parent *jupyter.Message
-	if e != nil {
-		parent = e.req.msg
+	if e == nil {
+		k.notices = append(k.notices, text)
 	}
-	k.publish("stream", parent, stream{name, text})
+	k.mu.Unlock()
+	if e != nil {
+		k.publish("stream", e.req.msg, stream{"stderr", "attnb: " + text + "\n"})
+	}
+}
+
+// tellNotices says what happened since the last cell.
+func (k *Kernel) tellNotices() {
+	k.mu.Lock()
+	notices := k.notices
+	k.notices = nil
+	k.mu.Unlock()
+	for _, n := range notices {
+		k.tell(n)
+	}
 }
 
 func errorAs[T error](err error) (T, bool) {

@@ -64,6 +64,16 @@ func TestDisplaysKeepTheirOrder(t *testing.T) {
 	if r.Status != "error" || r.Value != "Scores: q and k differ" || r.stream("stdout") != "before\n" || r.stream("stderr") != "" {
 		t.Errorf("%s %s: %s, printed %q and %q", r.Status, r.Name, r.Value, r.stream("stdout"), r.stream("stderr"))
 	}
+	r = c.run("%%\nfmt.Printf(\"\\x1b]attnb;%s;fail;%x\\x1b\\\\\", os.Getenv(\"ATTNB_NONCE\"), \"no such tensor\")\n" +
+		"_, file, line, _ := runtime.Caller(0)\nfmt.Fprintf(os.Stderr, \"first\\n%s:%d: no such tensor\\n\", file, line)\nos.Exit(1)")
+	if r.trace() != "cell [9] line 3: no such tensor\n    _, file, line, _ := runtime.Caller(0)" || r.stream("stderr") != "first\n" {
+		t.Errorf("%s and on stderr %q", r.trace(), r.stream("stderr"))
+	}
+	// A line with a place that is nobody's failure.
+	r = c.run("%%\nlog.SetFlags(log.Llongfile)\nlog.Print(\"logged\")")
+	if r.Status != "ok" || r.stream("stderr") != "cell [10] line 3: logged\n" {
+		t.Errorf("%s, stderr %q", r.Status, r.stream("stderr"))
+	}
 	// A marker of somebody else is text.
 	c.prints("%%\nfmt.Print(\"\\x1b]attnb;00;exit;3\\x1b\\\\\")", "\x1b]attnb;00;exit;3\x1b\\")
 }

@@ -95,9 +95,15 @@ func (e *execution) crash(report string) *problem {
 
 // failure is the problem of a cell that a notebook function stopped.
 func (s *sink) failure() *problem {
-	text := s.e.cellLines(s.message)
-	first, _, _ := strings.Cut(text, "\n")
-	return &problem{"attn", first, strings.Split(s.e.traced(s.message), "\n")}
+	trace := s.e.traced(s.message)
+	if m := mainLine.FindStringSubmatch(s.placed); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		if p, ok := s.e.decls.Locate(s.e.k.currentGonb().mainGo(), n, s.e.text, s.e.number); ok {
+			trace = placeLabel(p) + ": " + trace + "\n    " + shown(strings.TrimSpace(p.Source))
+		}
+	}
+	first, _, _ := strings.Cut(s.e.cellLines(s.message), "\n")
+	return &problem{"attn", first, strings.Split(trace, "\n")}
 }
 
 // A message of the Go tools: file, line, column where there is one, text.

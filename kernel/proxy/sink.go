@@ -15,12 +15,16 @@ import (
 const (
 	holdLimit = 64 << 10 // bytes of a crash report that are kept off stderr
 	holdTime  = time.Second
+	// placedTime is how long a line is held back that may be where a cell stopped by its own words.
+	placedTime = 200 * time.Millisecond
 )
 
 // sink takes what gonb publishes for one segment, acts on the markers in it, and publishes the rest for the cell.
 type sink struct {
 	e    *execution
 	scan *wire.Scanner
+
+	mu sync.Mutex // for all that follows: timers end what is held back
 
 	started bool
 	exited  bool
@@ -29,11 +33,11 @@ type sink struct {
 	message string // of a cell that failed by its own words
 	note    string // gonb's line on how a command ended
 
-	mu      sync.Mutex
 	crash   string // what may be the report of a crash, held back: it belongs into the traceback
 	holding bool
-	told    bool // the report took too long, and went to stderr
-	newline bool // stderr is at the start of a line
+	told    bool   // the report took too long, and went to stderr
+	newline bool   // stderr is at the start of a line
+	placed  string // a line "main.go:7: text", held back: it may be where the cell stops by its own words
 }
 
 func newSink(e *execution) *sink {
@@ -42,6 +46,8 @@ func newSink(e *execution) *sink {
 
 // publication is called with each message, in order.
 func (s *sink) publication(m *jupyter.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch m.Header.Type {
 	case "stream":
 		t, ok := streamOf(m)
@@ -60,9 +66,12 @@ func (s *sink) publication(m *jupyter.Message) {
 
 // finish publishes what was held back. A crash report stays for the traceback.
 func (s *sink) finish() {
-	s.pieces(s.scan.Flush())
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.pieces(s.scan.Flush())
+	if !s.failed || !strings.HasSuffix(s.placed, ": "+s.message+"\n") {
+		s.tellPlaced()
+	}
 	if s.holding && !s.crashed() {
 		s.tell()
 	}
@@ -146,8 +155,7 @@ func (s *sink) stderr(text string) {
 		s.note = exitNote.FindStringSubmatch(text)[1]
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.tellPlaced()
 	switch {
 	case s.told:
 		s.text("stderr", s.e.cellLines(text))
@@ -156,7 +164,7 @@ func (s *sink) stderr(text string) {
 	default:
 		at := crashStart.FindStringIndex(text)
 		if at == nil || at[0] == 0 && !s.newline {
-			s.text("stderr", s.e.cellLines(text))
+			s.placedLast(text)
 			break
 		}
 		s.text("stderr", s.e.cellLines(text[:at[0]]))
@@ -171,6 +179,29 @@ func (s *sink) stderr(text string) {
 		})
 	}
 	s.newline = strings.HasSuffix(text, "\n")
+}
+
+// placedLast publishes text, but holds its last line back for a moment if that begins with a place.
+func (s *sink) placedLast(text string) {
+	at := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
+	if m := mainLine.FindStringIndex(text[at:]); m == nil || m[0] > 0 || at == 0 && !s.newline || !strings.HasPrefix(text[at+m[1]:], ": ") {
+		s.text("stderr", s.e.cellLines(text))
+		return
+	}
+	s.text("stderr", s.e.cellLines(text[:at]))
+	s.placed = text[at:]
+	time.AfterFunc(placedTime, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.failed {
+			s.tellPlaced()
+		}
+	})
+}
+
+func (s *sink) tellPlaced() {
+	s.text("stderr", s.e.cellLines(s.placed))
+	s.placed = ""
 }
 
 func (s *sink) hold(text string) {

@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -179,4 +182,46 @@ func (c *client) childPID(t *testing.T) int {
 	}
 	t.Fatal("no gonb")
 	return 0
+}
+
+// A kernel that is killed cannot clean up: the device process does, by its lifeline.
+func TestKilledKernelLeavesNothing(t *testing.T) {
+	c := newClient(t)
+	file := filepath.Join(t.TempDir(), "connection.json")
+	text, err := json.Marshal(c.conn)
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel := exec.Command(os.Args[0], "kernel", file, home.root)
+	if err := kernel.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Process.Kill()
+	c.connect()
+	id := c.execute("%%\nsignal.Ignore(os.Interrupt, syscall.SIGTERM)\nb := exec.Command(\"setsid\", \"sleep\", \"300\")\nb.Start()\n" +
+		"fmt.Println(os.Getpid(), b.Process.Pid, os.Getenv(\"ATTNB_RUNTIME\"))\ntime.Sleep(time.Minute)")
+	c.printed(id, "\n")
+	var cell, background int
+	var dir string
+	c.mu.Lock()
+	for _, m := range c.iopubs {
+		if s, ok := streamOf(m); ok && parentID(m) == id {
+			fmt.Sscan(s.Text, &cell, &background, &dir)
+		}
+	}
+	c.mu.Unlock()
+	if n := len(runtimedir.Marked(dir)); n < 4 {
+		t.Fatalf("%d processes in %q, want gonb, the device process, a cell and its child at least", n, dir)
+	}
+	kernel.Process.Kill()
+	kernel.Wait()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			break
+		}
+	}
+	left(t, dir, cell, background)
 }
