@@ -129,6 +129,7 @@ type Verdict struct {
 	Pass                             bool
 	Cells, Failed                    int
 	MaxRatio, MaxAbs, MaxRel, MaxULP float64 // MaxRatio is the largest error / bound
+	RelL2, LimitL2                   float64 // relative L2 error of all cells together, and what it may be
 }
 
 func (v *Verdict) encode(e *encoder) {
@@ -139,6 +140,8 @@ func (v *Verdict) encode(e *encoder) {
 	e.float(5, v.MaxAbs)
 	e.float(6, v.MaxRel)
 	e.float(7, v.MaxULP)
+	e.float(8, v.RelL2)
+	e.float(9, v.LimitL2)
 }
 
 func (v *Verdict) decode(d *decoder) {
@@ -162,6 +165,10 @@ func (v *Verdict) decode(d *decoder) {
 			v.MaxRel = d.float()
 		case 7:
 			v.MaxULP = d.float()
+		case 8:
+			v.RelL2 = d.float()
+		case 9:
+			v.LimitL2 = d.float()
 		default:
 			d.unknown()
 		}

@@ -51,7 +51,7 @@ func drawRequest(t *rapid.T) Request {
 		Axes: rapid.SliceOf(text).Draw(t, "axes"), Labels: rapid.SliceOf(text).Draw(t, "labels"),
 		Style: PictureStyle(rapid.Uint8().Draw(t, "style")), Op: Op(rapid.Uint8().Draw(t, "op")), Params: drawParams(t),
 		Controls: rapid.SliceOfN(rapid.Custom(drawControl), 0, 3).Draw(t, "controls"),
-		DataLen:  rapid.Int().Draw(t, "data"),
+		DataLen:  rapid.Int().Draw(t, "data"), Within: rapid.Float64().Draw(t, "within"),
 	}
 }
 
@@ -83,7 +83,8 @@ func drawAnswer(t *rapid.T) Answer {
 	if rapid.Bool().Draw(t, "verdict") {
 		f := rapid.Float64()
 		a.Verdict = &Verdict{Pass: rapid.Bool().Draw(t, "pass"), Cells: rapid.Int().Draw(t, "cells"), Failed: rapid.Int().Draw(t, "failed"),
-			MaxRatio: f.Draw(t, "ratio"), MaxAbs: f.Draw(t, "abs"), MaxRel: f.Draw(t, "rel"), MaxULP: f.Draw(t, "ulp")}
+			MaxRatio: f.Draw(t, "ratio"), MaxAbs: f.Draw(t, "abs"), MaxRel: f.Draw(t, "rel"), MaxULP: f.Draw(t, "ulp"),
+			RelL2: f.Draw(t, "l2"), LimitL2: f.Draw(t, "limit")}
 	}
 	if rapid.Bool().Draw(t, "status") {
 		a.Status = &Status{Backend: text.Draw(t, "backend"), Device: text.Draw(t, "device"), InUse: rapid.Int().Draw(t, "in use"),

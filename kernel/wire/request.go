@@ -26,6 +26,7 @@ const (
 	KindExplore        // IDs[0], Text (title), Labels, Controls. Answer: DisplayID
 	KindRerun          // Number is an exploration, Controls its settings. Answer: Display
 	KindRelease        // Number is an exploration, which ends
+	KindCompare        // IDs[0] with IDs[1], Labels, Within. Answer: DisplayID, Verdict, Text (the report)
 	kindEnd
 )
 
@@ -55,6 +56,7 @@ type Request struct {
 	Params   Params
 	Display  *Display
 	Controls []Control
+	Within   float64 // absolute allowance of a comparison
 	DataLen  int // bytes of f32 that follow the frame
 }
 
@@ -82,6 +84,7 @@ func (r *Request) Encode() []byte {
 	for i := range r.Controls {
 		e.nested(17, r.Controls[i].encode)
 	}
+	e.float(18, r.Within)
 	return e.b
 }
 
@@ -132,6 +135,8 @@ func DecodeRequest(b []byte) (Request, error) {
 			var c Control
 			d.message(c.decode)
 			r.Controls = append(r.Controls, c)
+		case 18:
+			r.Within = d.float()
 		default:
 			d.unknown()
 		}
