@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import jupyter_kernel_test
 
 ATTN = 'import "github.com/attnb/attnb/kernel/attn"\n'
@@ -22,6 +24,18 @@ class AttnbKernelTests(jupyter_kernel_test.KernelTests):
     incomplete_code_samples = ["func f() {", "x := `raw", "%%\nfmt.Println("]
     invalid_code_samples = ["func f() }", "%%\nfmt.Println)"]
     code_inspect_sample = "%%\nfmt.Println"
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """Starts the kernel and waits for the Go language server, which reads the standard library first."""
+        super().setUpClass()
+        deadline = time.monotonic() + 120
+        found: list[str] = []
+        while not found and time.monotonic() < deadline:
+            msg_id = cls.kc.complete("%%\nfmt.Printl")
+            reply = cls.kc.get_shell_msg(timeout=60)
+            if reply["parent_header"]["msg_id"] == msg_id:
+                found = reply["content"]["matches"]
 
     # A Go cell is statements, not an expression: it has no result of its own, and nothing in Go opens a pager or
     # clears an output.
