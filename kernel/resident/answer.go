@@ -57,6 +57,12 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		a, err = c.picture(r)
 	case wire.KindCheck:
 		a, err = c.check(r)
+	case wire.KindExplore:
+		a, err = c.explore(r)
+	case wire.KindRerun:
+		a, err = c.rerun(r)
+	case wire.KindRelease:
+		c.release(r)
 	case wire.KindShow:
 		a, err = c.show(r)
 	case wire.KindDisplay:

@@ -30,12 +30,13 @@ type Options struct {
 
 // server is the state that all connections share.
 type server struct {
-	d        *cudaops.Device
-	store    *store
-	displays *displays
-	log      *slog.Logger
-	ctx      context.Context // of Serve: ends long replays
-	stop     context.CancelFunc
+	d            *cudaops.Device
+	store        *store
+	displays     *displays
+	explorations *explorations
+	log          *slog.Logger
+	ctx          context.Context // of Serve: ends long replays
+	stop         context.CancelFunc
 }
 
 // Serve listens and answers until ctx ends, the lifeline ends or a client asks for shutdown; then it returns nil. Every
@@ -51,7 +52,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("resident: %w", err)
 	}
-	s := &server{d: o.Device, store: newStore(), displays: newDisplays(), log: log, ctx: ctx, stop: stop}
+	s := &server{d: o.Device, store: newStore(), displays: newDisplays(), explorations: newExplorations(), log: log, ctx: ctx, stop: stop}
 	if o.Lifeline != nil {
 		go s.watch(o.Lifeline)
 	}
@@ -83,6 +84,7 @@ func Serve(ctx context.Context, o Options) error {
 		conns.run(c, s.serveConn)
 	}
 	conns.wait()
+	s.store.endExplorations(s.explorations.take(0))
 	s.store.clear()
 	return nil
 }

@@ -1,0 +1,326 @@
+package resident
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+// maxControls bounds what stands beside one picture.
+const maxControls = 16
+
+// knob is a control and what it does to the steps that it is about. A knob without steps picks a head.
+type knob struct {
+	wire.Control
+	steps []*node
+	set   func(p *wire.Params, n *node, v float64)
+}
+
+// A side says which RoPE steps a knob turns.
+type side uint8
+
+const (
+	everySide side = iota
+	querySide
+	keySide
+)
+
+var sides = map[string]side{"query": querySide, "key": keySide, "common": everySide}
+
+// parameterNames are those that a control may name, without a side, in the order in which a picture that asks for none gets them.
+var parameterNames = []string{"offset", "rotary", "base", "pairing", "layout", "scale", "diagonal", "head"}
+
+// usual are the ones of parameterNames that a picture gets when it asks for none.
+var usual = []string{"offset", "rotary", "base", "pairing", "head"}
+
+// chainSteps lists the steps from which root came, inputs first, and which RoPE steps turn its queries or its keys.
+type chainSteps struct {
+	root      *node
+	all       []*node
+	sides     map[*node]map[side]bool
+	attention bool
+}
+
+func stepsOf(root *node) chainSteps {
+	c := chainSteps{root: root, sides: map[*node]map[side]bool{}}
+	seen := map[*node]bool{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		if seen[n] || n.op == wire.OpNone {
+			return
+		}
+		seen[n] = true
+		for _, i := range n.in {
+			visit(i)
+		}
+		c.all = append(c.all, n)
+	}
+	visit(root)
+	for _, n := range c.all {
+		if isAttention(n.op) {
+			c.attention = true
+			c.mark(n.in[0], querySide, map[*node]bool{})
+			c.mark(n.in[1], keySide, map[*node]bool{})
+		}
+	}
+	return c
+}
+
+func isAttention(op wire.Op) bool {
+	return op == wire.OpScores || op == wire.OpPrefill || op == wire.OpDecode
+}
+
+// mark goes from an input of an attention step back to the attention before it.
+func (c chainSteps) mark(n *node, s side, seen map[*node]bool) {
+	if seen[n] || isAttention(n.op) {
+		return
+	}
+	seen[n] = true
+	if n.op == wire.OpRoPE {
+		if c.sides[n] == nil {
+			c.sides[n] = map[side]bool{}
+		}
+		c.sides[n][s] = true
+	}
+	for _, i := range n.in {
+		c.mark(i, s, seen)
+	}
+}
+
+func (c chainSteps) rope(s side) []*node {
+	return c.where(func(n *node) bool { return n.op == wire.OpRoPE && (s == everySide || c.sides[n][s]) })
+}
+
+func (c chainSteps) where(is func(*node) bool) []*node {
+	var found []*node
+	for _, n := range c.all {
+		if is(n) {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// knob makes the knob that a control asks for. From and To are both 0 where the usual range will do.
+func (c chainSteps) knob(ask wire.Control) (knob, error) {
+	k := knob{Control: wire.Control{Name: ask.Name, Label: ask.Name}}
+	s, name := everySide, ask.Name
+	if word, rest, ok := strings.Cut(name, " "); ok {
+		known := false
+		if s, known = sides[word]; !known || rest == "head" || rest == "layout" || rest == "scale" || rest == "diagonal" {
+			return k, c.unknown(ask.Name)
+		}
+		name = rest
+	} else if name == "offset" && c.attention {
+		// Scores depend on the distance of query and key alone: what moves them is to move one of the two.
+		s, k.Label = querySide, "query offset"
+	}
+	var err error
+	switch name {
+	case "offset":
+		err = k.offset(c.rope(s))
+	case "rotary":
+		err = k.rotary(c.rope(s))
+	case "base":
+		err = k.base(c.rope(s))
+	case "pairing":
+		k.Options = []string{"half-split", "interleaved"}
+		err = k.of("RoPE", c.rope(s), func(n *node) float64 { return float64(b2i(n.params.Interleaved)) },
+			func(p *wire.Params, _ *node, v float64) { p.Interleaved = v != 0 })
+	case "layout":
+		k.Options = []string{wire.LayoutGPT2.String(), wire.LayoutNeoX.String(), wire.LayoutGrouped.String()}
+		err = k.of("SplitHeads", c.where(func(n *node) bool { return n.op == wire.OpSplit }),
+			func(n *node) float64 { return float64(n.params.Layout) },
+			func(p *wire.Params, _ *node, v float64) { p.Layout = wire.Layout(v) })
+	case "scale":
+		err = k.scale(c.where(func(n *node) bool { return isAttention(n.op) }))
+	case "diagonal":
+		err = k.diagonal(c.where(func(n *node) bool {
+			return (n.params.Mask == wire.MaskCausal || n.params.Mask == wire.MaskDiagonal) &&
+				(n.op == wire.OpScores || n.op == wire.OpSoftmax || n.op == wire.OpPrefill)
+		}))
+	case "head":
+		err = k.head(arrange(c.root.meta))
+	default:
+		err = c.unknown(ask.Name)
+	}
+	if err == nil {
+		err = k.span(ask)
+	}
+	return k, err
+}
+
+func (c chainSteps) unknown(name string) error {
+	if near := nearest(name, parameterNames); near != "" {
+		return fmt.Errorf("no parameter is called %.40q: did you mean %q?", name, near)
+	}
+	return fmt.Errorf("no parameter is called %.40q: there are %s", name, strings.Join(parameterNames, ", "))
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// of sets what k turns. Where the steps were recorded with the same value, k begins there and sets it; where they differ,
+// an error: there is no one value to begin with.
+func (k *knob) of(what string, steps []*node, value func(*node) float64, set func(*wire.Params, *node, float64)) error {
+	if len(steps) == 0 {
+		return fmt.Errorf("%q turns nothing: no %s step made this", k.Name, what)
+	}
+	k.steps, k.set, k.Value = steps, set, value(steps[0])
+	for _, n := range steps {
+		if v := value(n); v != k.Value {
+			return fmt.Errorf("%q would turn %s steps that differ: %g and %g", k.Name, what, k.Value, v)
+		}
+	}
+	return nil
+}
+
+// offset moves positions. Steps with different offsets, or with positions of their own, are all moved by the same amount.
+func (k *knob) offset(steps []*node) error {
+	same := true
+	for _, n := range steps {
+		same = same && n.params.Positions == nil && n.params.Offset == steps[0].params.Offset
+	}
+	recorded := func(n *node) float64 { return float64(n.params.Offset) }
+	if !same {
+		k.Label += " +"
+		recorded = func(*node) float64 { return 0 }
+	}
+	k.Step = 1
+	err := k.of("RoPE", steps, recorded, func(p *wire.Params, n *node, v float64) {
+		by := int(v) - int(recorded(n))
+		p.Offset = n.params.Offset + by
+		if n.params.Positions != nil {
+			p.Offset = 0
+			p.Positions = slices.Clone(n.params.Positions)
+			for i := range p.Positions {
+				p.Positions[i] += by
+			}
+		}
+	})
+	k.From, k.To = k.Value-64, k.Value+64
+	return err
+}
+
+func (k *knob) rotary(steps []*node) error {
+	for _, n := range steps {
+		if n.params.InvFreq != nil {
+			return fmt.Errorf("%q turns nothing: the frequencies were given one by one", k.Name)
+		}
+	}
+	k.From, k.Step = 2, 2
+	err := k.of("RoPE", steps, func(n *node) float64 { return float64(n.params.Rotary) },
+		func(p *wire.Params, _ *node, v float64) { p.Rotary = int(v) })
+	if err != nil {
+		return err
+	}
+	dim := last(steps[0].shape)
+	for _, n := range steps {
+		dim = min(dim, last(n.shape))
+	}
+	k.To = float64(dim - dim%2)
+	if k.To < 4 {
+		return fmt.Errorf("%q turns nothing: heads have %d dims", k.Name, dim)
+	}
+	return nil
+}
+
+func (k *knob) base(steps []*node) error {
+	for _, n := range steps {
+		if n.params.InvFreq != nil {
+			return fmt.Errorf("%q turns nothing: the frequencies were given one by one", k.Name)
+		}
+	}
+	err := k.of("RoPE", steps, func(n *node) float64 {
+		if n.params.Base == 0 {
+			return defaultBase
+		}
+		return n.params.Base
+	}, func(p *wire.Params, _ *node, v float64) { p.Base = v })
+	k.From, k.To = min(100, k.Value), max(1e7, k.Value)
+	return err
+}
+
+func (k *knob) scale(steps []*node) error {
+	err := k.of("attention", steps, func(n *node) float64 { return scale(n.params, last(n.in[0].shape)) },
+		func(p *wire.Params, _ *node, v float64) { p.Scale = v })
+	if err == nil && !(k.Value > 0) {
+		err = fmt.Errorf("%q turns nothing: the scale is %g", k.Name, k.Value)
+	}
+	k.From, k.To = k.Value/16, k.Value*16
+	return err
+}
+
+func (k *knob) diagonal(steps []*node) error {
+	k.Step = 1
+	recorded := func(n *node) float64 {
+		if n.op == wire.OpPrefill {
+			return float64(maskOf(n.params, n.in[0].rows(), n.in[1].rows()).Diagonal)
+		}
+		return float64(n.mask.Diagonal)
+	}
+	err := k.of("masked", steps, recorded, func(p *wire.Params, _ *node, v float64) { p.Mask, p.Diagonal = wire.MaskDiagonal, int(v) })
+	k.From, k.To = k.Value-64, k.Value+64
+	return err
+}
+
+// head picks one of the matrices to look at. As a list it begins with all of them.
+func (k *knob) head(a arranged) error {
+	if a.h < 2 || a.h > maxPanels {
+		return fmt.Errorf("%q picks nothing: there are %d matrices", k.Name, a.h)
+	}
+	k.Options = []string{"all"}
+	for i := range a.h {
+		k.Options = append(k.Options, a.panel(i))
+	}
+	k.From, k.To, k.Step = 0, float64(a.h-1), 1
+	return nil
+}
+
+// span narrows k to the range asked for.
+func (k *knob) span(ask wire.Control) error {
+	if ask.From == 0 && ask.To == 0 {
+		if k.Options != nil {
+			k.From, k.To, k.Step = 0, float64(len(k.Options)-1), 1
+		}
+		return nil
+	}
+	if k.Options != nil && k.Step == 0 {
+		return fmt.Errorf("%q is one of %s: use Choice", k.Name, strings.Join(k.Options, ", "))
+	}
+	from, to := ask.From, ask.To
+	switch {
+	case !(from < to) || math.IsInf(from, 0) || math.IsInf(to, 0):
+		return fmt.Errorf("%q from %g to %g: the first must be less than the second", k.Name, from, to)
+	case k.Step != 0 && (from != math.Trunc(from) || to != math.Trunc(to) || math.Abs(from) > 1<<40 || math.Abs(to) > 1<<40):
+		return fmt.Errorf("%q from %g to %g: whole numbers only", k.Name, from, to)
+	case k.Step == 0 && from <= 0:
+		return fmt.Errorf("%q from %g to %g: must be above 0", k.Name, from, to)
+	case (ask.Name == "head" || k.Step == 2) && (from < k.From || to > k.To):
+		return fmt.Errorf("%q from %g to %g: it goes from %g to %g", k.Name, from, to, k.From, k.To)
+	case k.steps == nil:
+		k.Value = from
+	case k.Value < from || k.Value > to:
+		return fmt.Errorf("%q from %g to %g: it was %g when this was made", k.Name, from, to, k.Value)
+	}
+	k.From, k.To, k.Options = from, to, nil
+	return nil
+}
+
+// accept refuses a value that the control does not have.
+func (k *knob) accept(v float64) error {
+	switch {
+	case !(v >= k.From && v <= k.To):
+		return fmt.Errorf("%s %g is not within %g to %g", k.Label, v, k.From, k.To)
+	case k.Step != 0 && v != math.Trunc(v):
+		return fmt.Errorf("%s %g is not a whole number", k.Label, v)
+	}
+	return nil
+}
