@@ -172,6 +172,13 @@ func TestCells(t *testing.T) {
 		}
 	}
 
+	compare := k.run("compare")
+	if want := "<display><display><display>must fail\n<display>"; compare.out != want || !strings.HasPrefix(compare.fail, "Require: FAIL: error/bound ") {
+		t.Errorf("compare printed %q, fail %q", compare.out, compare.fail)
+	}
+	for _, d := range compare.displays {
+		t.Logf("%s", d.Parts[1].Data)
+	}
 	if r := k.run("panic"); r.exit != 2 || !strings.Contains(r.stderr, "on purpose") {
 		t.Errorf("panic: exit %d, %q", r.exit, r.stderr)
 	}

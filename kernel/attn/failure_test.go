@@ -55,6 +55,9 @@ var messages = []struct{ cell, want string }{
 	{"tokens", `Heatmap: 3 tokens fit none of the axes query, key and seq (x: [heads 1, seq 2, dim 4])`},
 	{"too large to draw", `Interactive: 1 of 65 x 65 is too much to show cell by cell: use Heatmap, or pick a head and rows (x: [query 65, key 65])`},
 	{"require", `Require: FAIL: error/bound 17, 1 of 4 cells`},
+	{"compare shapes", `Compare: shapes differ (mine: "q" [heads 2, seq 3, dim 4], expected: [heads 2, seq 4, dim 3])`},
+	{"within", `Within is an option of Compare alone`},
+	{"compare within", `Compare: Within(-1): must be 0 or more, and finite (mine: [heads 2, seq 3, dim 4], expected: [heads 2, seq 3, dim 4])`},
 	{"nan in context", `Context: holds +Inf: Prefill keeps hidden values out, this product cannot (v: [heads 1, seq 2, dim 2])`},
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// ViewOption is a setting of Heatmap, Interactive or Check.
+// ViewOption is a setting of Heatmap, Interactive, Check or Compare.
 type ViewOption struct{ set func(*wire.Request) }
 
 // Tokens labels the rows and columns that stand for tokens: the axes query, key and seq.
@@ -18,11 +18,21 @@ func Tokens(labels ...string) ViewOption {
 func Title(title string) ViewOption { return ViewOption{func(r *wire.Request) { r.Text = title }} }
 
 func (x Tensor) view(kind wire.Kind, style wire.PictureStyle, options []ViewOption) wire.Answer {
-	r := wire.Request{Kind: kind, IDs: []int{x.t.ID}, Style: style}
+	return view(kind, style, options, x)
+}
+
+func view(kind wire.Kind, style wire.PictureStyle, options []ViewOption, xs ...Tensor) wire.Answer {
+	r := wire.Request{Kind: kind, Style: style}
+	for _, x := range xs {
+		r.IDs = append(r.IDs, x.t.ID)
+	}
 	for _, o := range options {
 		if o.set != nil {
 			o.set(&r)
 		}
+	}
+	if r.Within != 0 && kind != wire.KindCompare {
+		stop("Within is an option of Compare alone")
 	}
 	a := do(r)
 	show(a.DisplayID)
@@ -45,6 +55,7 @@ type Verdict struct {
 	MaxAbs        float64 // largest |error|
 	MaxRel        float64 // largest |error / reference|
 	MaxULP        float64 // largest error in f32 steps
+	RelL2         float64 // root of the sum of squared errors over that of squared references
 	Report        string  // the text that the check shows
 }
 
@@ -55,8 +66,27 @@ func (x Tensor) Check(options ...ViewOption) Verdict {
 	if a.Verdict == nil {
 		stop("Check: the device process gave no verdict")
 	}
+	return verdict(a)
+}
+
+func verdict(a wire.Answer) Verdict {
 	v := a.Verdict
-	return Verdict{v.Pass, v.Cells, v.Failed, v.MaxRatio, v.MaxAbs, v.MaxRel, v.MaxULP, a.Text}
+	return Verdict{v.Pass, v.Cells, v.Failed, v.MaxRatio, v.MaxAbs, v.MaxRel, v.MaxULP, v.RelL2, a.Text}
+}
+
+// Within widens the tolerance of Compare by an absolute amount, the same for every cell: for expected values that are less
+// accurate than f32 arithmetic need be, as those of a framework that computes angles or softmax its own way.
+func Within(abs float64) ViewOption { return ViewOption{func(r *wire.Request) { r.Within = abs }} }
+
+// Compare shows how far mine is from expected, cell by cell. The tolerance of a cell is what f32 arithmetic may be off by over the
+// calls that made mine, and the same of expected (one rounding of what was brought from outside), and what Within adds. Both must
+// have one shape; axes of the same names in another order, as [seq, heads, dim] and [heads, seq, dim], are put in order.
+func Compare(mine, expected Tensor, options ...ViewOption) Verdict {
+	a := view(wire.KindCompare, 0, options, mine, expected)
+	if a.Verdict == nil {
+		stop("Compare: the device process gave no verdict")
+	}
+	return verdict(a)
 }
 
 // Passed says whether every cell lies within its bound.

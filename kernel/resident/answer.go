@@ -57,6 +57,8 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		a, err = c.picture(r)
 	case wire.KindCheck:
 		a, err = c.check(r)
+	case wire.KindCompare:
+		a, err = c.compare(r)
 	case wire.KindExplore:
 		a, err = c.explore(r)
 	case wire.KindRerun:

@@ -59,9 +59,12 @@ func (c *conn) check(r wire.Request) (wire.Answer, error) {
 	if err != nil {
 		return wire.Answer{}, err
 	}
-	p := f.report
-	return wire.Answer{DisplayID: id, Text: f.text(), Verdict: &wire.Verdict{Pass: p.Pass, Cells: p.N, Failed: p.Failed,
-		MaxRatio: p.MaxRatio, MaxAbs: p.MaxAbs, MaxRel: p.MaxRel, MaxULP: p.MaxULP}}, nil
+	return wire.Answer{DisplayID: id, Text: f.text(), Verdict: verdict(f.report)}, nil
+}
+
+func verdict(r parity.Report) *wire.Verdict {
+	return &wire.Verdict{Pass: r.Pass, Cells: r.N, Failed: r.Failed,
+		MaxRatio: r.MaxRatio, MaxAbs: r.MaxAbs, MaxRel: r.MaxRel, MaxULP: r.MaxULP, RelL2: r.RelL2}
 }
 
 // notes say what the replay could not reach.
@@ -137,13 +140,13 @@ func (f *finding) headline() string {
 }
 
 // where gives the coordinates of a flat index by axis, with tokens.
-func (f *finding) where(i int) string {
+func (a arranged) where(i int, tokens []string) string {
 	var words []string
-	matrix, row, col := f.place(i)
-	if lead := f.panel(matrix); lead != "" {
+	matrix, row, col := a.place(i)
+	if lead := a.panel(matrix); lead != "" {
 		words = append(words, lead)
 	}
-	rows, cols, _ := f.labels(f.tokens)
+	rows, cols, _ := a.labels(tokens)
 	say := func(axis string, n int, labels []string) {
 		w := fmt.Sprintf("%s %d", axis, n)
 		if labels != nil {
@@ -151,10 +154,10 @@ func (f *finding) where(i int) string {
 		}
 		words = append(words, w)
 	}
-	if len(f.shape) > 1 {
-		say(f.rowAxisName(), row, rows)
+	if len(a.shape) > 1 {
+		say(a.rowAxisName(), row, rows)
 	}
-	say(f.colAxisName(), col, cols)
+	say(a.colAxisName(), col, cols)
 	return strings.Join(words, ", ")
 }
 
@@ -174,7 +177,7 @@ func (f *finding) text() string {
 	b.WriteByte('\n')
 	w := f.worst
 	fmt.Fprintf(&b, "  worst cell: %s: got %.9g, float64 %.12g, off by %.3g, bound %.3g\n",
-		f.where(w.Index), w.Got, w.Want, math.Abs(float64(w.Got)-w.Want), w.Bound)
+		f.where(w.Index, f.tokens), w.Got, w.Want, math.Abs(float64(w.Got)-w.Want), w.Bound)
 	for _, n := range f.notes {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}

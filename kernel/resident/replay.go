@@ -3,6 +3,7 @@ package resident
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -25,13 +26,16 @@ type replay struct {
 	lost  map[*node]*node // a node that cannot be replayed: the freed leaf because of which
 	stand []*node         // steps whose own values stand in, since a leaf of theirs was freed
 	done  map[*node]truth
-	cells int
-	work  float64
+	job   string // what it is for, in refusals
+	// rounded: the values where the replay starts are those of the user rounded to f32, and may be off by that.
+	rounded bool
+	cells   int
+	work    float64
 }
 
 // newReplay looks what can be replayed of root, and holds the arrays that this needs. err names the leaf that is missing.
 func newReplay(root *node) (*replay, error) {
-	r := &replay{start: map[*node]*array{}, step: map[*node]bool{}, lost: map[*node]*node{}, done: map[*node]truth{}}
+	r := &replay{start: map[*node]*array{}, step: map[*node]bool{}, lost: map[*node]*node{}, done: map[*node]truth{}, job: "Check"}
 	if leaf := r.resolve(root, true); leaf != nil {
 		return nil, wire.Errorf(wire.Freed, "Check: %s cannot be replayed: its leaf %s %s was freed", root.called(), leaf.called(), shapeWords(leaf.shape, leaf.axes))
 	}
@@ -124,7 +128,11 @@ func (r *replay) compute(ctx context.Context, d *cudaops.Device, n *node) (truth
 		if err != nil {
 			return truth{}, err
 		}
-		return truth{bound.Leaf(headsFrom(data, n.shape)), n.meta}, nil
+		leaf := bound.Leaf(headsFrom(data, n.shape))
+		if r.rounded {
+			leaf.Err = roundings(leaf.Value)
+		}
+		return truth{leaf, n.meta}, nil
 	}
 	var in []truth
 	for _, i := range r.inputs(n) {
@@ -152,7 +160,7 @@ func (r *replay) spend(n *node) error {
 		r.work += float64(cells) * reduction(n)
 	}
 	if r.cells > maxReplayCells || r.work > maxReplayWork {
-		return wire.Errorf(wire.Refused, "Check: the chain is too large to replay whole: take a head or some rows of its leaves first")
+		return wire.Errorf(wire.Refused, "%s: the chain is too large to replay whole: take a head or some rows of its leaves first", r.job)
 	}
 	return nil
 }
@@ -166,6 +174,17 @@ func reduction(n *node) float64 {
 		return 2 * float64(n.in[1].rows())
 	}
 	return 1
+}
+
+// roundings is how far each value may be from the real number that was rounded to it.
+func roundings(hs reference.Heads) reference.Heads {
+	const u = 0x1p-24
+	out := make(reference.Heads, len(hs))
+	for i, m := range hs {
+		out[i] = dense(m)
+		out[i].Apply(func(_, _ int, v float64) float64 { return max(u*math.Abs(v), 0x1p-150) }, m)
+	}
+	return out
 }
 
 // headsFrom is packed data as matrices.

@@ -57,7 +57,7 @@ type Request struct {
 	Display  *Display
 	Controls []Control
 	Within   float64 // absolute allowance of a comparison
-	DataLen  int // bytes of f32 that follow the frame
+	DataLen  int     // bytes of f32 that follow the frame
 }
 
 // Encode returns the frame's body.

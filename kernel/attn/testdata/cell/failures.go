@@ -42,6 +42,9 @@ var _ = fails("check what was freed", func() { x := heads(1, 2, 4).Named("gone")
 var _ = fails("tokens", func() { heads(1, 2, 4).Heatmap(attn.Tokens("a", "b", "c")) })
 var _ = fails("too large to draw", func() { ramp("query key", 65, 65).Interactive() })
 var _ = fails("require", func() { attn.Require(attn.Verdict{Cells: 4, Failed: 1, MaxRatio: 17}) })
+var _ = fails("compare shapes", func() { attn.Compare(heads(2, 3, 4).Named("q"), heads(2, 4, 3)) })
+var _ = fails("within", func() { heads(2, 3, 4).Heatmap(attn.Within(1)) })
+var _ = fails("compare within", func() { attn.Compare(heads(2, 3, 4), heads(2, 3, 4), attn.Within(-1)) })
 var _ = fails("nan in context", func() { attn.Context(heads(1, 2, 2).Softmax(), inf()) })
 
 func inf() attn.Tensor {

@@ -33,6 +33,17 @@ var cells = map[string]func(){
 		fmt.Println("after")
 		attn.Require(attn.Prefill(q, k, v).Named("out").Check())
 	},
+	"compare": func() {
+		q, k, v := attn.Get("qkv").SplitHeads(attn.NeoX(4))
+		framework := attn.HalfSplit(8).Float32Angles()
+		q, k = q.RoPE(framework), k.RoPE(framework)
+		golden := func(name string) attn.Tensor { return attn.Load(os.Getenv("GOLDEN"), name).Named(name) }
+		attn.Require(attn.Compare(q, golden("q"), attn.Within(1e-7)))
+		attn.Require(attn.Compare(attn.Scores(q, k, attn.Causal).Softmax(), golden("probs"), attn.Within(1e-7)))
+		attn.Require(attn.Compare(attn.Prefill(q, k, v), golden("ctx").Axes("seq heads dim"), attn.Within(1e-7)))
+		fmt.Println("must fail")
+		attn.Require(attn.Compare(q.Rows(0, 3), golden("q_decode")))
+	},
 	"panic": func() {
 		attn.Get("qkv").RoPE(attn.HalfSplit(4)).Named("turned")
 		panic("on purpose")

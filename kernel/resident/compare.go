@@ -1,0 +1,349 @@
+package resident
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/attnb/attnb/kernel/wire"
+	"github.com/attnb/attnb/reference/parity"
+	"github.com/attnb/attnb/viz"
+)
+
+// party is one of the two tensors that are compared.
+type party struct {
+	operand
+	node   *node
+	called string
+	values []float32 // in the order of the comparison, as is bound
+	bound  []float64 // how far each value may be from what it stands for
+	why    string    // what bound is
+}
+
+// comparison is what a comparison found. It is arranged as mine, heads first.
+type comparison struct {
+	arranged
+	mine, expected party
+	within         float64
+	tokens         []string
+	cells          []int // the flat indices that are compared; nil: all
+	notes          []string
+	report         parity.Report
+}
+
+// compare shows how far two tensors of one shape are apart, and judges that by what f32 arithmetic explains.
+func (c *conn) compare(r wire.Request) (wire.Answer, error) {
+	const name = "Compare"
+	if len(r.IDs) != 2 {
+		return wire.Answer{}, wire.Errorf(wire.BadRequest, "%s: %d tensors, it takes 2", name, len(r.IDs))
+	}
+	in, nodes, inputs, done, err := c.use(name, r.IDs, []string{"mine", "expected"})
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	defer done()
+	refuse := func(err error) (wire.Answer, error) {
+		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %v%s", name, err, about(nil, inputs))
+	}
+	if !(r.Within >= 0) || math.IsInf(r.Within, 0) {
+		return refuse(fmt.Errorf("Within(%g): must be 0 or more, and finite", r.Within))
+	}
+	m := comparison{arranged: arrange(in[0].meta), within: r.Within, tokens: r.Labels,
+		mine: party{operand: in[0], node: nodes[0]}, expected: party{operand: in[1], node: nodes[1]}}
+	if err := m.align(); err != nil {
+		return refuse(err)
+	}
+	if _, _, err := m.labels(r.Labels); err != nil {
+		return refuse(err)
+	}
+	for _, p := range []*party{&m.mine, &m.expected} {
+		if err := p.fetch(c.s.ctx, c.s, m.axes); err != nil {
+			return wire.Answer{}, explain(name, err, inputs)
+		}
+	}
+	if err := m.judge(); err != nil {
+		return refuse(err)
+	}
+	d, err := m.display()
+	if err != nil {
+		return refuse(err)
+	}
+	id, err := c.s.displays.put(d)
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	return wire.Answer{DisplayID: id, Text: m.text(), Verdict: verdict(m.report)}, nil
+}
+
+// align says which axis of expected is which of mine: the one of the same name, or, where the names are others, the one
+// in the same place.
+func (m *comparison) align() error {
+	order := orderOf(m.expected.axes, m.mine.axes)
+	if order == nil {
+		order = orderOf(m.mine.axes, m.mine.axes)
+	}
+	if len(m.mine.shape) != len(m.expected.shape) {
+		return errors.New("shapes differ")
+	}
+	for i, at := range order {
+		if m.mine.shape[i] != m.expected.shape[at] {
+			return errors.New("shapes differ")
+		}
+	}
+	switch was := shapeWords(m.expected.shape, m.expected.axes); {
+	case !slices.IsSorted(order):
+		m.notes = append(m.notes, fmt.Sprintf("expected is %s: its axes were put into the order of mine, by name", was))
+	case !slices.Equal(m.mine.axes, m.expected.axes):
+		m.notes = append(m.notes, fmt.Sprintf("the axes have other names, expected is %s: compared in the order in which they stand", was))
+		m.expected.axes = m.mine.axes
+	}
+	return nil
+}
+
+// orderOf says where each of the axes to stands in from; nil where the names are not the same.
+func orderOf(from, to []string) []int {
+	order := make([]int, len(to))
+	for i, axis := range to {
+		if order[i] = slices.Index(from, axis); order[i] < 0 {
+			return nil
+		}
+	}
+	if len(from) != len(to) {
+		return nil
+	}
+	return order
+}
+
+// permute rearranges data of a shape so that its axis order[i] becomes axis i.
+func permute[T any](data []T, shape, order []int) []T {
+	if slices.IsSorted(order) {
+		return data
+	}
+	stride := make([]int, len(shape))
+	for i, n := len(shape)-1, 1; i >= 0; i-- {
+		stride[i] = n
+		n *= shape[i]
+	}
+	out := make([]T, len(data))
+	at := make([]int, len(order))
+	for i := range out {
+		from := 0
+		for k, n := range at {
+			from += n * stride[order[k]]
+		}
+		out[i] = data[from]
+		for k := len(at) - 1; k >= 0; k-- {
+			if at[k]++; at[k] < shape[order[k]] {
+				break
+			}
+			at[k] = 0
+		}
+	}
+	return out
+}
+
+// fetch downloads the values and replays what made them, for the bound. Numbers that others computed start from inputs that were not
+// rounded to f32 as the leaves here were, so a leaf may be off by one rounding, also where it is compared itself.
+func (p *party) fetch(ctx context.Context, s *server, axes []string) error {
+	order := orderOf(p.axes, axes)
+	data, err := s.d.Download(p.buf)
+	if err != nil {
+		return err
+	}
+	p.values = permute(data, p.shape, order)
+	s.store.mu.Lock()
+	p.called = p.node.described()
+	rep, err := newReplay(p.node)
+	s.store.unlock()
+	if err != nil { // its leaves are gone
+		p.bound = flat(roundings(headsFrom(p.values, []int{len(p.values)})))
+		p.why = p.called + " rounded to f32: what it came from was freed"
+		return nil
+	}
+	defer func() {
+		s.store.mu.Lock()
+		rep.release(s.store)
+		s.store.unlock()
+	}()
+	rep.job, rep.rounded = "Compare", true
+	want, err := rep.eval(ctx, s.d, p.node)
+	if err != nil {
+		return err
+	}
+	p.bound = permute(flat(want.Err), p.shape, order)
+	switch {
+	case len(rep.stand) > 0:
+		p.why = "f32 bound of the last steps of " + p.called + ": what they came from was freed"
+	case p.node.brought():
+		p.why = p.called + " rounded to f32"
+	default:
+		p.why = "f32 bound of " + p.called
+	}
+	return nil
+}
+
+// brought says that the values are the user's: a leaf, or a view of one.
+func (n *node) brought() bool {
+	for isView(n.op) {
+		n = n.in[0]
+	}
+	return n.op == wire.OpNone
+}
+
+// isView says that an op has one input and moves its values at most.
+func isView(op wire.Op) bool {
+	switch op {
+	case wire.OpAxes, wire.OpIndex, wire.OpRows, wire.OpSwap, wire.OpHeads, wire.OpMerge, wire.OpSplit:
+		return true
+	}
+	return false
+}
+
+// described is called, but a view without a name of its own is called by what it views.
+func (n *node) described() string {
+	switch {
+	case n.label != "" || !isView(n.op):
+		return n.called()
+	case n.op == wire.OpAxes:
+		return n.in[0].described()
+	case n.op == wire.OpSplit:
+		return []string{"q", "k", "v"}[n.out] + " of " + n.in[0].described()
+	}
+	return opName(n.op, n.params) + " of " + n.in[0].described()
+}
+
+func (m *comparison) judge() (err error) {
+	got, want := m.mine.values, widen(m.expected.values)
+	limit := make([]float64, len(got))
+	for i := range limit {
+		limit[i] = m.mine.bound[i] + m.expected.bound[i] + m.within
+	}
+	if m.quantity == scores && m.mask.Causal {
+		m.visibleOnly(len(got))
+		got, want, limit = pick(got, m.cells), pick(want, m.cells), pick(limit, m.cells)
+	}
+	if len(got) == 0 {
+		return errors.New("every cell is hidden by the mask")
+	}
+	if m.report, err = parity.Compare(got, want, limit); err == nil && m.cells != nil {
+		m.report.Worst = m.cells[m.report.Worst]
+	}
+	return err
+}
+
+// visibleOnly leaves out the scores under the mask: they are not masked yet, and what others keep there is no score.
+func (m *comparison) visibleOnly(n int) {
+	m.cells = []int{}
+	for i := range n {
+		if _, row, col := m.place(i); col < m.mask.Visible(row, m.d) {
+			m.cells = append(m.cells, i)
+		}
+	}
+	m.notes = append(m.notes, fmt.Sprintf("%d scores under the mask are not compared: softmax does not see them", n-len(m.cells)))
+}
+
+func pick[T any](from []T, cells []int) []T {
+	out := make([]T, len(cells))
+	for i, at := range cells {
+		out[i] = from[at]
+	}
+	return out
+}
+
+func widen(x []float32) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+// headline is the verdict in one line.
+func (m *comparison) headline() string {
+	r := m.report
+	head := fmt.Sprintf("Compare %s with %s: ", m.mine.called, m.expected.called)
+	if r.Pass {
+		return head + fmt.Sprintf("pass, error/tolerance %.3g", r.MaxRatio)
+	}
+	return head + fmt.Sprintf("FAIL, error/tolerance %.3g, %d of %d cells", r.MaxRatio, r.Failed, r.N)
+}
+
+// text is the whole report.
+func (m *comparison) text() string {
+	var b strings.Builder
+	r, w := m.report, m.report.Worst
+	fmt.Fprintf(&b, "%s\n", m.headline())
+	if odd := m.unlike(); odd != "" {
+		fmt.Fprintf(&b, "  %s\n", odd)
+	}
+	fmt.Fprintf(&b, "  %s: %d cells compared, %d failed\n", shapeWords(m.shape, m.axes), r.N, r.Failed)
+	fmt.Fprintf(&b, "  max abs %.3g, max rel %.3g, max ULP %.4g, relative L2 %.3g\n", r.MaxAbs, r.MaxRel, r.MaxULP, r.RelL2)
+	mine, expected := m.mine, m.expected
+	fmt.Fprintf(&b, "  worst cell: %s: %s %.9g, %s %.9g, off by %.3g\n", m.where(w, m.tokens), mine.called, mine.values[w],
+		expected.called, expected.values[w], math.Abs(float64(mine.values[w])-float64(expected.values[w])))
+	fmt.Fprintf(&b, "  its tolerance %.3g = %.3g (%s) + %.3g (%s)", mine.bound[w]+expected.bound[w]+m.within,
+		mine.bound[w], mine.why, expected.bound[w], expected.why)
+	if m.within > 0 {
+		fmt.Fprintf(&b, " + %g (allowed)", m.within)
+	}
+	b.WriteByte('\n')
+	for _, n := range m.notes {
+		fmt.Fprintf(&b, "  note: %s\n", n)
+	}
+	return b.String()
+}
+
+// unlike says in how many cells one side is finite and the other is not, or both are not and differ.
+func (m *comparison) unlike() string {
+	mine, expected, both := 0, 0, 0
+	count := func(i int) {
+		a, b := m.mine.values[i], m.expected.values[i]
+		switch {
+		case a-a == 0 && b-b == 0 || a == b || a != a && b != b:
+		case b-b == 0:
+			mine++
+		case a-a == 0:
+			expected++
+		default:
+			both++
+		}
+	}
+	if m.cells == nil {
+		for i := range m.mine.values {
+			count(i)
+		}
+	}
+	for _, i := range m.cells {
+		count(i)
+	}
+	if mine+expected+both == 0 {
+		return ""
+	}
+	return fmt.Sprintf("NaN and Inf are not in the same places: %d cells of %s alone, %d of %s alone, %d where they differ",
+		mine, m.mine.called, expected, m.expected.called, both)
+}
+
+// display is the difference as a heatmap with the report beside it.
+func (m *comparison) display() (wire.Display, error) {
+	off := make([]float32, len(m.mine.values))
+	for i := range off {
+		off[i] = float32(float64(m.mine.values[i]) - float64(m.expected.values[i]))
+	}
+	hm, err := m.heatmap(m.headline(), viz.Signed, off, m.tokens)
+	if err != nil {
+		return wire.Display{}, err
+	}
+	for i := range hm.Matrices {
+		if m.cells == nil {
+			hm.Matrices[i].Hidden = nil
+		}
+	}
+	if m.report.MaxRatio > 0 {
+		matrix, row, col := m.place(m.report.Worst)
+		hm.Marks = []viz.Mark{{Matrix: matrix, Row: row, Col: col, Label: "worst"}}
+	}
+	return bundle(hm, m.text())
+}
