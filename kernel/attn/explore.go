@@ -1,0 +1,43 @@
+package attn
+
+import "github.com/attnb/attnb/kernel/wire"
+
+// Explore shows the values as a picture with controls beside it. Each change of a control runs again, in the device process,
+// the calls that made x, with the parameter that the control sets, and the picture follows: also long after the
+// cell has ended.
+//
+//	attn.Explore(s.Softmax(), attn.Dial("offset", -64, 64), attn.Choice("pairing"))
+//
+// Without a control it gets the usual ones. [Title] and [Tokens] work as in a Heatmap. What the chain needs stays in
+// memory as long as the picture is live: until its page, the kernel or the sixty-fourth picture after it ends it. A page without widgets shows the
+// picture as it was made.
+func Explore(x Tensor, options ...ViewOption) { x.view(wire.KindExplore, 0, options) }
+
+// Dial is a slider of Explore:
+//
+//	offset    position of the first row, in RoPE
+//	rotary    dims that turn, in RoPE
+//	base      base of the frequencies, in RoPE
+//	scale     factor of q.k
+//	diagonal  of the causal mask: query i sees keys up to i+diagonal
+//	head      the one to look at
+//
+// "query offset" turns queries alone, "key offset" keys, "common offset" all; so do rotary, base and pairing. "offset"
+// alone is that of the queries where x comes from scores, since these depend only on the distance of query and key,
+// and do not move when both do; "rotary", "base" and "pairing" alone are those of both.
+func Dial[N ~int | ~float64](parameter string, from, to N) ViewOption {
+	return control(wire.Control{Name: parameter, From: float64(from), To: float64(to)})
+}
+
+// Choice is a control of Explore for a parameter in its usual range. Of pairing (half-split or interleaved), layout (of a fused
+// row) and head it is a list.
+func Choice(parameter string) ViewOption { return control(wire.Control{Name: parameter}) }
+
+func control(c wire.Control) ViewOption {
+	return ViewOption{func(r *wire.Request) {
+		if r.Kind != wire.KindExplore {
+			stop("the control " + c.Name + " belongs to Explore")
+		}
+		r.Controls = append(r.Controls, c)
+	}}
+}
