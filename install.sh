@@ -244,7 +244,7 @@ lab() {
 
 # browser installs Debian's Chromium for the browser tests, where that can be done without asking.
 browser() {
-	if type -P chromium chromium-browser google-chrome >/dev/null; then
+	if [[ -n $(type -P chromium || type -P chromium-browser || type -P google-chrome) ]]; then
 		return
 	fi
 	if [[ $(id -u) == 0 ]] && type -P apt-get >/dev/null; then
