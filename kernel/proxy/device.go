@@ -23,7 +23,12 @@ type device struct {
 	ended    chan struct{}
 	conn     *wire.Conn
 	stopping bool
+	started  time.Time
+	pause    time.Duration // before the next start
 }
+
+// restPause is the longest pause before a device process that keeps dying is started again.
+const restPause = 10 * time.Second
 
 // startDevice starts the device process; cells find its socket in their environment.
 func startDevice(k *Kernel) (*device, error) {
@@ -55,7 +60,7 @@ func (d *device) launch() error {
 	if d.lifeline != nil {
 		d.lifeline.Close()
 	}
-	d.lifeline, d.cmd, d.ended, d.conn = write, cmd, ended, nil
+	d.lifeline, d.cmd, d.ended, d.conn, d.started = write, cmd, ended, nil, time.Now()
 	d.mu.Unlock()
 	go d.watch(cmd, ended)
 	return nil
@@ -73,7 +78,15 @@ func (d *device) watch(cmd *exec.Cmd, ended chan struct{}) {
 	}
 	d.k.log.Error("the device process ended", "error", err)
 	d.k.tell(fmt.Sprintf("the device process ended (%v): every tensor is lost. It starts anew", err))
-	time.Sleep(200 * time.Millisecond) // one that dies at once must not use up the machine
+	// One that dies at once must not use up the machine.
+	d.mu.Lock()
+	if time.Since(d.started) > restPause {
+		d.pause = 0
+	}
+	d.pause = min(max(2*d.pause, restPause/64), restPause)
+	pause := d.pause
+	d.mu.Unlock()
+	time.Sleep(pause)
 	if err := d.launch(); err != nil {
 		d.k.log.Error("the device process does not start", "error", err)
 	}
@@ -165,4 +178,11 @@ func (d *device) pid() int {
 		return 0
 	}
 	return d.cmd.Process.Pid
+}
+
+// interrupt stops the op that the device works on: whoever asked for it is being stopped too.
+func (d *device) interrupt() {
+	if pid := d.pid(); pid != 0 {
+		syscall.Kill(pid, syscall.SIGINT)
+	}
 }

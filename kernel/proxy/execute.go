@@ -178,6 +178,7 @@ func (e *execution) segment(s cell.Segment) *problem {
 		reply, err = e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
 	}
 	out.finish()
+	e.uncapture()
 	if err != nil {
 		said, err := e.k.revive()
 		if err != nil {

@@ -62,6 +62,9 @@ var gonbSerial int
 
 // startGonb starts gonb and waits until it answers.
 func (k *Kernel) startGonb() (*gonb, error) {
+	if k.isStopping() {
+		return nil, errStopping
+	}
 	gonbSerial++
 	name := fmt.Sprintf("g%d", gonbSerial)
 	g := &gonb{k: k, codec: jupyter.NewCodec(""), ended: make(chan struct{})}
@@ -76,7 +79,7 @@ func (k *Kernel) startGonb() (*gonb, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gonb: %w", err)
 	}
-	file := k.dir.File("kernel-" + jupyter.NewID() + ".json") // gonb takes the kernel's id from this name
+	file := k.dir.File("kernel-" + k.opts.ID + ".json") // gonb takes the kernel's id from this name
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, fmt.Errorf("gonb: %w", err)
 	}
@@ -268,7 +271,7 @@ func (g *gonb) dispatch() {
 		}
 		switch {
 		case !mine:
-			// Of a request that is over, or of nobody's: nothing that a client waits for.
+			g.k.unasked(m)
 		case m.Header.Type == "status":
 			if strings.Contains(string(m.Content), `"idle"`) {
 				c.end.Do(func() { close(c.idle) })

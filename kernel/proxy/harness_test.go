@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -59,7 +60,7 @@ func kernelProcess(file, root string) error {
 
 func options(c jupyter.Connection, root string) Options {
 	bin := filepath.Join(root, "bin")
-	return Options{Connection: c, Version: "test", Gonb: filepath.Join(bin, "gonb"),
+	return Options{Connection: c, Version: "test", ID: "0a1b2c3d-0001", Gonb: filepath.Join(bin, "gonb"),
 		Path: []string{filepath.Join(bin, "path"), bin}, Device: []string{os.Args[0], "device"}}
 }
 
@@ -69,6 +70,7 @@ func displaysOnly(socket, dir string) error {
 	if err != nil {
 		return err
 	}
+	signal.Ignore(os.Interrupt)
 	go func() {
 		lifeline := os.NewFile(3, "lifeline")
 		io.Copy(io.Discard, lifeline)

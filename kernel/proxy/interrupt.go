@@ -11,6 +11,7 @@ import (
 const (
 	interruptPoll = 15 * time.Millisecond
 	interruptKill = 5 * time.Second
+	gonbGrace     = 3 * time.Second // how much longer gonb may do nothing visible for an interrupted cell
 )
 
 // interrupt stops the cell that runs: whatever gonb has started for it gets SIGINT, once, and SIGKILL when it still
@@ -23,6 +24,7 @@ func (k *Kernel) interrupt() {
 	if e == nil || !e.markInterrupted() {
 		return
 	}
+	k.device.interrupt()
 	go e.signalAll()
 }
 
@@ -50,10 +52,17 @@ func (e *execution) isOver() bool {
 
 func (e *execution) signalAll() {
 	signalled := map[int]time.Time{}
+	began := time.Now()
 	for !e.isOver() {
 		wake := false
 		group := e.k.currentGonb().cmd.Process.Pid
-		for _, pid := range offspring(group) {
+		pids := offspring(group)
+		if len(pids) == 0 && time.Since(began) > interruptKill+gonbGrace {
+			e.k.log.Error("gonb hangs, and is replaced")
+			e.k.currentGonb().end()
+			return
+		}
+		for _, pid := range pids {
 			when, done := signalled[pid]
 			switch {
 			case !done:

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type Options struct {
 	Connection jupyter.Connection
 	Version    string   // of attnb, for kernel_info
 	Gonb       string   // path of the stock gonb
+	ID         string   // of the kernel, as in Jupyter's URLs; empty: a new one
 	Path       []string // directories that go before the user's PATH
 	// Device is the command line of the device process, without the socket, which is appended, and with the read end of
 	// the lifeline as file 3. Empty: no device process.
@@ -52,10 +54,11 @@ type Kernel struct {
 	count  int   // execution count
 	memory memory
 
-	mu      sync.Mutex
-	running *execution // what the worker executes
-	history []entry
-	notices []string // for the next cell
+	mu        sync.Mutex
+	running   *execution // what the worker executes
+	history   []entry
+	notices   []string        // for the next cell
+	gonbComms map[string]bool // comms of gonb's own widgets
 }
 
 // Run serves until a shutdown request, a signal that ends ctx, or a failure to start.
@@ -65,7 +68,10 @@ func Run(ctx context.Context, opts Options) error {
 		log = slog.New(slog.DiscardHandler)
 	}
 	k := &Kernel{opts: opts, log: log, codec: jupyter.NewCodec(opts.Connection.Key), nonce: newNonce(),
-		queue: newQueue(), stop: make(chan struct{}), memory: memory{decls: cell.NewDeclarations()}, spawn: newSpawner()}
+		queue: newQueue(), stop: make(chan struct{}), memory: memory{decls: cell.NewDeclarations()}, spawn: newSpawner(), gonbComms: map[string]bool{}}
+	if k.opts.ID == "" {
+		k.opts.ID = jupyter.NewID()
+	}
 	dir, err := runtimedir.Create()
 	if err != nil {
 		return err
@@ -90,6 +96,16 @@ func Run(ctx context.Context, opts Options) error {
 
 	worker := make(chan error, 1)
 	go func() { worker <- k.work() }()
+	defer func() {
+		// What gonb works on ends with it, and the worker then sees that it is over.
+		k.shutdown()
+		k.killStrays()
+		select {
+		case <-worker:
+		case <-time.After(3 * time.Second):
+			log.Error("the worker does not end")
+		}
+	}()
 	orphaned := watchParent()
 	for {
 		select {
@@ -99,11 +115,11 @@ func Run(ctx context.Context, opts Options) error {
 		case <-opts.Interrupts:
 			k.interrupt()
 		case <-ctx.Done():
-			k.shutdown()
 			return nil
 		case <-k.stop:
 			return nil
 		case err := <-worker:
+			worker <- nil
 			return err
 		}
 	}
@@ -112,6 +128,15 @@ func Run(ctx context.Context, opts Options) error {
 // shutdown ends Run.
 func (k *Kernel) shutdown() {
 	k.ending.Do(func() { close(k.stop) })
+}
+
+func (k *Kernel) isStopping() bool {
+	select {
+	case <-k.stop:
+		return true
+	default:
+		return false
+	}
 }
 
 // work is the goroutine that takes requests from the queue, one after the other.
@@ -126,7 +151,7 @@ func (k *Kernel) work() error {
 		switch {
 		case r != nil:
 			k.handle(r)
-		case !ok:
+		case !ok, k.isStopping():
 			return nil
 		case !k.ready():
 			// It is tried again by the next request.
@@ -173,13 +198,14 @@ func status(state string) map[string]any { return map[string]any{"execution_stat
 var (
 	errGonbDied   = errors.New("gonb ended while it worked on a request")
 	errGonbIsGone = errors.New("gonb ended before it worked on a request")
+	errStopping   = errors.New("the kernel shuts down")
 )
 
 // tell says something about the kernel itself: on stderr of the cell that runs, or of the next one.
 func (k *Kernel) tell(text string) {
 	k.mu.Lock()
 	e := k.running
-	if e == nil {
+	if e == nil && !slices.Contains(k.notices, text) {
 		k.notices = append(k.notices, text)
 	}
 	k.mu.Unlock()

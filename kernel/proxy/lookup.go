@@ -65,7 +65,23 @@ func (k *Kernel) completions(c lookup) (matches []string, replaced int) {
 	if err := json.Unmarshal(reply.Content, &found); err != nil || len(found.Matches) == 0 {
 		return matches, 0
 	}
-	return found.Matches, t.Replaced(at, found.End-found.Start)
+	replaced = t.Replaced(at, found.End-found.Start)
+	return beginning(found.Matches, string([]rune(before)[len([]rune(before))-replaced:])), replaced
+}
+
+// beginning keeps the matches that begin with what was typed, where there are any: gopls also finds what merely
+// contains its letters.
+func beginning(matches []string, typed string) []string {
+	var kept []string
+	for _, m := range matches {
+		if len(m) >= len(typed) && strings.EqualFold(m[:len(typed)], typed) {
+			kept = append(kept, m)
+		}
+	}
+	if len(kept) == 0 {
+		return matches
+	}
+	return kept
 }
 
 // inspect answers a request for help.

@@ -79,14 +79,8 @@ func (k *Kernel) atOnce(r *request) {
 		k.publish("shutdown_reply", r.msg, answer)
 		k.reply(r, "shutdown_reply", answer)
 		k.shutdown()
-	case "comm_open":
-		// A target that nobody here knows is closed, as the protocol asks.
-		var c struct {
-			ID string `json:"comm_id"`
-		}
-		json.Unmarshal(r.msg.Content, &c)
-		k.publish("comm_close", r.msg, map[string]any{"comm_id": c.ID, "data": map[string]any{}})
-	case "comm_msg", "comm_close":
+	case "comm_open", "comm_msg", "comm_close":
+		k.comm(r)
 	default:
 		k.log.Warn("unknown request", "type", t)
 		if name, ok := strings.CutSuffix(t, "_request"); ok {

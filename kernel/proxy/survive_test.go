@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/attnb/attnb/kernel/proxy/jupyter"
 	"github.com/attnb/attnb/kernel/proxy/runtimedir"
 )
 
@@ -19,6 +21,10 @@ func left(t *testing.T, dir string, pids ...int) {
 	t.Helper()
 	if _, err := os.Stat(dir); dir == "" || !os.IsNotExist(err) {
 		t.Errorf("the runtime directory %q is still there: %v", dir, err)
+	}
+	// The device process itself ends after it has cleaned up.
+	for deadline := time.Now().Add(3 * time.Second); len(runtimedir.Marked(dir)) > 0 && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
 	}
 	for _, pid := range append(pids, runtimedir.Marked(dir)...) {
 		if s := runtimedir.State(pid); s != 0 && s != 'Z' {
@@ -48,6 +54,9 @@ func TestNothingKillsIt(t *testing.T) {
 		{"!echo \x00", "error", ""},
 		{"%%\n" + strings.Repeat("{", 200_000), "error", ""},
 		{"%untrack", "error", ""}, {"%capture", "error", ""}, {"%env", "error", ""}, {"%cd /no/such", "error", ""},
+		{"%cd \"\"", "error", "cd: the path is empty"}, {"%cd ~no-such-user/x", "error", `cd: there is no user "no-such-user"`},
+		{"%capture \"\"", "error", "capture: the path is empty"}, {"%%writefile \"\"\nx", "error", "%%writefile: the path is empty"},
+		{"%track \"\"", "error", "track: the path is empty"}, {"%capture a b", "error", ""}, {"%rm", "ok", ""},
 		{"%%writefile", "error", ""}, {"%%bash x", "error", ""}, {"%test", "ok", ""}, {"%goflags \"", "ok", ""},
 		{"//gonb:", "ok", ""}, {"package foo", "ok", ""}, {"", "ok", ""}, {" \n\t", "ok", ""},
 		{"%%\r\nfmt.Println(\"crlf\")\r\n", "ok", ""}, {"%args \"\\", "ok", ""}, {"%with_inputs", "ok", ""},
@@ -74,6 +83,55 @@ func (c *client) gonbPID() int {
 		c.t.Fatal(err)
 	}
 	return pid
+}
+
+// A client answers what a shell line asks, and a captured file holds the output alone.
+func TestInputAndCapture(t *testing.T) {
+	c := start(t)
+	id := c.send(c.shell, "execute_request", map[string]any{"code": "%with_inputs\n!read word; echo got $word", "allow_stdin": true})
+	frames, err := c.stdin.Receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.codec.Parse(frames)
+	if err != nil || m.Header.Type != "input_request" || parentID(m) != id {
+		t.Fatalf("%v %+v", err, m)
+	}
+	c.send(c.stdin, "input_reply", map[string]any{"value": "a word"})
+	if r := c.result(id, 10*time.Second); r.stream("stdout") != "got a word\n" {
+		t.Errorf("%s %q", r.Status, r.stream("stdout"))
+	}
+	file := filepath.Join(t.TempDir(), "out.txt")
+	c.prints("%capture "+file+"\n%%\nfmt.Println(\"kept\")", "kept\n")
+	if text, err := os.ReadFile(file); err != nil || string(text) != "kept\n" {
+		t.Errorf("captured %q: %v", text, err)
+	}
+}
+
+// A comm with a target that nobody knows is closed; gonb's own gets through to it.
+func TestComms(t *testing.T) {
+	c := start(t)
+	c.send(c.shell, "comm_open", map[string]any{"comm_id": "c1", "target_name": "stranger", "data": map[string]any{}})
+	if !c.until(5*time.Second, func() bool {
+		return slices.ContainsFunc(c.iopubs, func(m *jupyter.Message) bool { return m.Header.Type == "comm_close" })
+	}) {
+		t.Error("an unknown target was not refused")
+	}
+	c.prints("!echo up", "up\n") // gonb is there
+	id := c.send(c.shell, "comm_open", map[string]any{"comm_id": "c2", "target_name": gonbTarget, "data": map[string]any{}, "kernel_id": "0a1b2c3d-0001"})
+	if !c.until(5*time.Second, func() bool {
+		return slices.ContainsFunc(c.iopubs, func(m *jupyter.Message) bool {
+			return m.Header.Type == "comm_msg" && parentID(m) == id && strings.Contains(string(m.Content), "open_ack")
+		})
+	}) {
+		t.Error("gonb did not acknowledge its comm")
+	}
+	for _, content := range []any{map[string]any{}, []int{}, map[string]any{"comm_id": 7}, map[string]any{"comm_id": "c2", "data": nil}, map[string]any{"comm_id": "c2", "target_name": gonbTarget, "kernel_id": 7}} {
+		for _, kind := range []string{"comm_open", "comm_msg", "comm_close"} {
+			c.send(c.shell, kind, content)
+		}
+	}
+	c.prints("!echo alive", "alive\n")
 }
 
 // Help and completion requests that would crash gonb or never end.

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/attnb/attnb/kernel/proxy"
@@ -42,10 +44,21 @@ func serve(file string) error {
 	return proxy.Run(ctx, proxy.Options{
 		Connection: connection,
 		Version:    version,
+		ID:         kernelID(file),
 		Gonb:       home.Gonb(),
 		Path:       []string{home.PathDir(), home.Bin()},
 		Device:     []string{home.Attnb(), "device"},
 		Interrupts: interrupts,
 		Log:        slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
+}
+
+// kernelID is the kernel's id in Jupyter's URLs, which is in the name of its connection file: kernel-ID.json.
+func kernelID(file string) string {
+	name, ok := strings.CutSuffix(filepath.Base(file), ".json")
+	id, ok2 := strings.CutPrefix(name, "kernel-")
+	if !ok || !ok2 || strings.Trim(id, "0123456789abcdef-") != "" {
+		return ""
+	}
+	return id
 }

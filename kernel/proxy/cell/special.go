@@ -5,6 +5,7 @@ package cell
 
 import (
 	"fmt"
+	"os/user"
 	"strings"
 )
 
@@ -15,9 +16,12 @@ type Command struct {
 	Text        string // after the kind, blanks trimmed
 }
 
+// Words splits a command as gonb does.
+func (c Command) Words() []string { return splitWords(c.Text) }
+
 // Name is the first word of a % command.
 func (c Command) Name() string {
-	if words := splitWords(c.Text); len(words) > 0 {
+	if words := c.Words(); len(words) > 0 {
 		return words[0]
 	}
 	return ""
@@ -107,11 +111,22 @@ func (t *Text) Check() error {
 		if t.script[0] == "%%script" && len(t.script) == 1 {
 			return &Refused{0, "%%script takes the program to run, as in %%script python3"}
 		}
+		if t.script[0] == "%%writefile" {
+			return checkPaths(0, t.script)
+		}
 		return nil
 	}
 	for _, c := range t.Commands {
-		if name := c.Name(); c.Kind == '%' && c.Text != "" && !known[name] {
+		if c.Kind != '%' || c.Text == "" {
+			continue
+		}
+		switch name := c.Name(); {
+		case !known[name]:
 			return &Refused{c.First, fmt.Sprintf("there is no command %%%s; %%help lists those there are", name)}
+		case name == "cd", name == "capture", name == "track", name == "untrack":
+			if err := checkPaths(c.First, c.Words()); err != nil {
+				return err
+			}
 		}
 	}
 	first := -1
@@ -127,6 +142,22 @@ func (t *Text) Check() error {
 		}
 		if at := lineDirective(line); at != "" && !t.used[i] {
 			return &Refused{i, at + " directives have no meaning in a cell"}
+		}
+	}
+	return nil
+}
+
+// checkPaths refuses the empty path, and the home of a user that is none.
+func checkPaths(line int, words []string) error {
+	for _, path := range words[1:] {
+		if path == "" {
+			return &Refused{line, words[0] + ": the path is empty"}
+		}
+		name, _, _ := strings.Cut(path, "/")
+		if len(name) > 1 && name[0] == '~' {
+			if _, err := user.Lookup(name[1:]); err != nil {
+				return &Refused{line, fmt.Sprintf("%s: there is no user %q", words[0], name[1:])}
+			}
 		}
 	}
 	return nil
