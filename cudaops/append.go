@@ -95,6 +95,12 @@ func (c *call) grow(p plan.Append) (*Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
+	published := false
+	defer func() {
+		if !published {
+			c.d.backend.Free(mem)
+		}
+	}()
 	old, add := c.views[0], c.views[1]
 	v := shape{h: p.Heads, s: p.Capacity, d: p.Dim}.view(mem)
 	v.S = exact
@@ -103,9 +109,9 @@ func (c *call) grow(p plan.Append) (*Buffer, error) {
 	tail := v // where the new rows go
 	tail.Offset, tail.S = p.Old*v.RowStride, p.New
 	if err := c.d.backend.Gather([]View{head, tail}, []View{old, add}); err != nil {
-		c.d.backend.Free(mem)
 		return nil, backendError(c.op, err, 0, c.d.backend.InUse())
 	}
+	published = true
 	return newBuffer(&storage{d: c.d, mem: mem, capacity: p.Capacity, rows: exact}, v), nil
 }
 

@@ -17,6 +17,24 @@ func (d *Device) Scores(q, k *Buffer, scale float64) (*Buffer, error) {
 	})
 }
 
+// Context weighs values: p v, with p [H, S, T], v [KV, T, d], H a multiple of KV. The result is [H, S, d]; head h of p meets
+// head h/(H/KV) of v. A value whose weight is exactly 0 does not reach the result, even where it is NaN.
+func (d *Device) Context(p, v *Buffer) (*Buffer, error) {
+	c, err := d.begin("Context", operand{"p", p}, operand{"v", v})
+	if err != nil {
+		return nil, err
+	}
+	defer c.end()
+	vp, vv := c.views[0], c.views[1]
+	switch {
+	case vp.D != vv.S:
+		return nil, c.bad([]int{0, 1}, "probabilities of %d keys, values of %d", vp.D, vv.S)
+	case vp.H%vv.H != 0:
+		return nil, c.bad([]int{0, 1}, "%d heads are not a multiple of %d KV heads", vp.H, vv.H)
+	}
+	return c.run1(shape{h: vp.H, s: vp.S, d: vv.D}, func(o View) error { return d.backend.Context(o, vp, vv) })
+}
+
 // grouped checks what q and k, operands 0 and 1, must share, and v, operand 2, where there is one.
 func (c *call) grouped(scale float64) error {
 	q, k := c.views[0], c.views[1]

@@ -131,6 +131,9 @@ type Backend interface {
 	Add(dst, a, b View) error
 	// Scores writes scale * q.k: q [H, S, d], k [KV, T, d], dst [H, S, T]; query head h uses KV head h/(H/KV).
 	Scores(dst, q, k View, scale float32) error
+	// Context writes p.v: p [H, S, T], v [KV, T, d], dst [H, S, d]; head h of p meets head h/(H/KV) of v. A weight of exactly
+	// 0 takes no part: NaN or Inf in the row of v that it would weigh does not reach the result.
+	Context(dst, p, v View) error
 	// Prefill writes softmax(scale * q k^T, m) v: q [H, S, d], k and v [KV, T, d], dst [H, S, d], with no S x T
 	// matrix in memory. lse, if Mem is not nil, is [1, H, S] and receives the natural log of each row's sum of
 	// exp(scale * q.k), -Inf for a row that sees nothing. A hidden key or value never reaches the result.

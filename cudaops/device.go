@@ -161,7 +161,7 @@ func (s shape) view(m Memory) View {
 }
 
 // run allocates the outputs, lets f queue the work that fills them and returns them. Where anything fails it gives
-// back all that it allocated. Every shape is checked before the first is allocated.
+// back all that it allocated, also where the backend panics. Every shape is checked before the first is allocated.
 func (c *call) run(outs []shape, f func(out []View) error) ([]*Buffer, error) {
 	sizes := make([]int, len(outs))
 	for i, s := range outs {
@@ -171,19 +171,24 @@ func (c *call) run(outs []shape, f func(out []View) error) ([]*Buffer, error) {
 		}
 		sizes[i] = n
 	}
-	views := make([]View, len(outs))
+	views := make([]View, 0, len(outs))
+	published := false
+	defer func() {
+		if !published {
+			c.free(views)
+		}
+	}()
 	for i, s := range outs {
 		m, err := c.alloc(sizes[i])
 		if err != nil {
-			c.free(views[:i])
 			return nil, err
 		}
-		views[i] = s.view(m)
+		views = append(views, s.view(m))
 	}
 	if err := f(views); err != nil {
-		c.free(views)
 		return nil, backendError(c.op, err, 0, c.d.backend.InUse())
 	}
+	published = true
 	bufs := make([]*Buffer, len(outs))
 	for i, v := range views {
 		bufs[i] = newBuffer(&storage{d: c.d, mem: v.Mem}, v)

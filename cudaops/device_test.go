@@ -117,6 +117,57 @@ func TestBackendErrors(t *testing.T) {
 	}
 }
 
+// panicking is a backend that panics in the work of an op.
+type panicking struct {
+	cudaops.Backend
+	calls int // until it does
+}
+
+func (p *panicking) Gather(dst, src []cudaops.View) error {
+	if p.calls--; p.calls < 0 {
+		panic("planted")
+	}
+	return p.Backend.Gather(dst, src)
+}
+
+// A backend that panics costs its op and no more: nothing stays allocated, and the device serves on.
+func TestBackendPanics(t *testing.T) {
+	p := &panicking{Backend: host.New(host.Options{}), calls: 1 << 20}
+	d := cudaops.NewDevice(p)
+	x := zeros(t, d, 2, 3, 4)
+	cache, err := d.AppendKV(nil, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transposed, err := x.Transpose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := d.InUse()
+	for name, op := range map[string]func() error{
+		"run":      func() error { return second(d.Swap(x)) },
+		"grow":     func() error { return second(d.AppendKV(cache, x)) },
+		"download": func() error { return second(d.Download(transposed)) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			p.calls = 0
+			_ = op()
+		}()
+		if now := d.InUse(); now != before {
+			t.Errorf("%s: %d bytes in use after the panic, %d before", name, now, before)
+		}
+	}
+	p.calls = 1
+	if y, err := d.Swap(x); err != nil || y == nil {
+		t.Errorf("after the panics: %v", err)
+	}
+}
+
 func TestClosed(t *testing.T) {
 	d := open()
 	b := zeros(t, d, 1, 2, 3)

@@ -101,6 +101,9 @@ var refusals = []struct {
 	{"scores scale", [][3]int{{2, 5, 4}, {2, 7, 4}}, scores(math.Inf(1)), "Scores: q [2 5 4], k [2 7 4]: scale is +Inf, must be finite in f32"},
 	{"scores f32 scale", [][3]int{{2, 5, 4}, {2, 7, 4}}, scores(1e39), "Scores: q [2 5 4], k [2 7 4]: scale is 1e+39, must be finite in f32"},
 
+	{"context keys", [][3]int{{4, 5, 9}, {2, 8, 16}}, weigh, "Context: p [4 5 9], v [2 8 16]: probabilities of 9 keys, values of 8"},
+	{"context groups", [][3]int{{4, 5, 8}, {3, 8, 16}}, weigh, "Context: p [4 5 8], v [3 8 16]: 4 heads are not a multiple of 3 KV heads"},
+
 	{"prefill values", [][3]int{{4, 9, 16}, {2, 9, 16}, {2, 8, 16}}, prefill(cudaops.Mask{}),
 		"Prefill: k [2 9 16], v [2 8 16]: keys and values differ in shape"},
 	{"prefill more queries", [][3]int{{4, 9, 16}, {2, 8, 16}, {2, 8, 16}}, prefill(cudaops.Mask{Causal: true, Diagonal: -1}),
@@ -167,6 +170,8 @@ func linear(d *cudaops.Device, in buffers) (any, error) {
 func scores(scale float64) func(d *cudaops.Device, in buffers) (any, error) {
 	return func(d *cudaops.Device, in buffers) (any, error) { return d.Scores(in[0], in[1], scale) }
 }
+
+func weigh(d *cudaops.Device, in buffers) (any, error) { return d.Context(in[0], in[1]) }
 
 func prefill(m cudaops.Mask) func(d *cudaops.Device, in buffers) (any, error) {
 	return func(d *cudaops.Device, in buffers) (any, error) {

@@ -18,6 +18,7 @@ type broken struct {
 	softmax func(b cudaops.Backend, dst, src cudaops.View, m cudaops.Mask) error
 	add     func(b cudaops.Backend, dst, x, y cudaops.View) error
 	scores  func(b cudaops.Backend, dst, q, k cudaops.View, scale float32) error
+	context func(b cudaops.Backend, dst, p, v cudaops.View) error
 	prefill func(b cudaops.Backend, dst, lse, q, k, v cudaops.View, scale float32, m cudaops.Mask) error
 	decode  func(b cudaops.Backend, dst, q, k, v cudaops.View, scale float32) error
 	linear  func(b cudaops.Backend, dst, x, w, bias cudaops.View) error
@@ -63,6 +64,13 @@ func (f broken) Scores(dst, q, k cudaops.View, scale float32) error {
 		return f.scores(f.Backend, dst, q, k, scale)
 	}
 	return f.Backend.Scores(dst, q, k, scale)
+}
+
+func (f broken) Context(dst, p, v cudaops.View) error {
+	if f.context != nil {
+		return f.context(f.Backend, dst, p, v)
+	}
+	return f.Backend.Context(dst, p, v)
 }
 
 func (f broken) Prefill(dst, lse, q, k, v cudaops.View, scale float32, m cudaops.Mask) error {
@@ -220,6 +228,65 @@ var faults = map[string]broken{
 	}},
 	"scores take 10 bits of mantissa": {scores: func(b cudaops.Backend, dst, q, k cudaops.View, scale float32) error {
 		return rounded(b, q, 10, func(q cudaops.View) error { return b.Scores(dst, q, k, scale) })
+	}},
+	"context spreads hidden values": {context: func(b cudaops.Backend, dst, p, v cudaops.View) error {
+		turned, err := b.Alloc(v.H * v.S * v.D) // p v as the product of p with the rows of v turned: nothing is left out
+		if err != nil {
+			return err
+		}
+		defer b.Free(turned)
+		columns := cudaops.View{Mem: turned, H: v.H, S: v.D, D: v.S, HeadStride: v.S * v.D, RowStride: v.S}
+		x := make([]float32, v.Mem.Len())
+		if err := b.Download(x, v.Mem, 0); err != nil {
+			return err
+		}
+		for h := range v.H {
+			for s := range v.S {
+				for i := range v.D {
+					at := h*columns.HeadStride + i*columns.RowStride + s
+					if err := b.Upload(turned, at, x[v.Offset+h*v.HeadStride+s*v.RowStride+i:][:1]); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return b.Scores(dst, p, columns, 1)
+	}},
+	"context hides a NaN that is seen": {context: func(b cudaops.Backend, dst, p, v cudaops.View) error {
+		if err := b.Context(dst, p, v); err != nil {
+			return err
+		}
+		x := make([]float32, dst.Mem.Len())
+		if err := b.Download(x, dst.Mem, 0); err != nil {
+			return err
+		}
+		for i := range x {
+			if x[i] != x[i] {
+				x[i] = 0
+			}
+		}
+		return b.Upload(dst.Mem, 0, x)
+	}},
+	"context tiles the value heads": {context: func(b cudaops.Backend, dst, p, v cudaops.View) error {
+		for h := range p.H {
+			if err := b.Context(head(dst, h), head(p, h), head(v, h%v.H)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+	"context misses the last key": {context: func(b cudaops.Backend, dst, p, v cudaops.View) error {
+		if p.D > 1 {
+			p.D, v.S = p.D-1, v.S-1
+		}
+		return b.Context(dst, p, v)
+	}},
+	"context reads weights as if they touched": {context: func(b cudaops.Backend, dst, p, v cudaops.View) error {
+		p.RowStride = p.D
+		return b.Context(dst, p, v)
+	}},
+	"context takes 10 bits of mantissa": {context: func(b cudaops.Backend, dst, p, v cudaops.View) error {
+		return rounded(b, v, 10, func(v cudaops.View) error { return b.Context(dst, p, v) })
 	}},
 	"prefill masks top-left": {prefill: func(b cudaops.Backend, dst, lse, q, k, v cudaops.View, scale float32, m cudaops.Mask) error {
 		m.Diagonal = 0

@@ -15,7 +15,7 @@ var cases = sync.OnceValue(func() []testCase {
 	var all []testCase
 	for _, group := range [][]testCase{
 		seedCases(), moveCases(), ropeCases(), softmaxCases(), sumCases(),
-		scoresCases(), prefillCases(), decodeCases(), maskedCases(), appendCases(),
+		scoresCases(), contextCases(), prefillCases(), decodeCases(), maskedCases(), appendCases(),
 	} {
 		all = append(all, group...)
 	}
@@ -173,6 +173,17 @@ func scoresCase(name string, q, k tensor, scale float64) testCase {
 			return one(d.Scores(in[0], in[1], scale))
 		},
 		want: func(in []bound.Heads) ([]bound.Heads, error) { return truth(bound.Scores(in[0], in[1], scale)) },
+	}
+}
+
+func contextCase(name string, p, v tensor) testCase {
+	return testCase{
+		name: name,
+		in:   []tensor{p, v},
+		do: func(d *cudaops.Device, in []*cudaops.Buffer) ([]*cudaops.Buffer, error) {
+			return one(d.Context(in[0], in[1]))
+		},
+		want: func(in []bound.Heads) ([]bound.Heads, error) { return truth(bound.Context(in[0], in[1])) },
 	}
 }
 

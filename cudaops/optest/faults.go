@@ -100,6 +100,9 @@ func (f *Faults) Scores(dst, q, k cudaops.View, scale float32) error {
 	return f.call(f.Backend.Scores(dst, q, k, scale))
 }
 
+// Context counts.
+func (f *Faults) Context(dst, p, v cudaops.View) error { return f.call(f.Backend.Context(dst, p, v)) }
+
 // Prefill counts.
 func (f *Faults) Prefill(dst, lse, q, k, v cudaops.View, scale float32, m cudaops.Mask) error {
 	return f.call(f.Backend.Prefill(dst, lse, q, k, v, scale, m))
