@@ -1,0 +1,57 @@
+// The picture of an exploration: a PNG that the kernel replaces, and below it what the newest change came to nothing by.
+// State: png (bytes), width and height (CSS pixels), alt, note (empty: none), busy.
+function render({ model, el }) {
+  const figure = document.createElement("figure");
+  figure.className = "attnb-picture";
+  const image = document.createElement("img");
+  const note = document.createElement("figcaption");
+  note.setAttribute("role", "status");
+  figure.append(image, note);
+  el.replaceChildren(figure);
+
+  let shown = null; // URL of what the image shows
+  let newest = 0;
+  async function draw() {
+    const mine = ++newest;
+    const url = URL.createObjectURL(new Blob([model.get("png")], { type: "image/png" }));
+    // Decoded before it is shown, so that the one before stays until then.
+    const next = new Image();
+    next.src = url;
+    try {
+      await next.decode();
+    } catch {
+      URL.revokeObjectURL(url);
+      return;
+    }
+    if (mine !== newest) {
+      URL.revokeObjectURL(url);
+      return;
+    }
+    image.src = url;
+    image.width = model.get("width");
+    image.height = model.get("height");
+    if (shown) URL.revokeObjectURL(shown);
+    shown = url;
+  }
+  const describe = () => { image.alt = model.get("alt"); };
+  const tell = () => {
+    note.textContent = model.get("note");
+    figure.classList.toggle("attnb-stale", model.get("note") !== "");
+  };
+  const wait = () => { figure.classList.toggle("attnb-busy", model.get("busy")); };
+
+  model.on("change:png", draw);
+  model.on("change:alt", describe);
+  model.on("change:note", tell);
+  model.on("change:busy", wait);
+  draw();
+  describe();
+  tell();
+  wait();
+  return () => {
+    newest++;
+    if (shown) URL.revokeObjectURL(shown);
+  };
+}
+
+export default { render };
