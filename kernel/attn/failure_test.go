@@ -58,7 +58,6 @@ var messages = []struct{ cell, want string }{
 	{"compare shapes", `Compare: shapes differ (mine: "q" [heads 2, seq 3, dim 4], expected: [heads 2, seq 4, dim 3])`},
 	{"within", `Within is an option of Compare alone`},
 	{"compare within", `Compare: Within(-1): must be 0 or more, and finite (mine: [heads 2, seq 3, dim 4], expected: [heads 2, seq 3, dim 4])`},
-	{"nan in context", `Context: holds +Inf: Prefill keeps hidden values out, this product cannot (v: [heads 1, seq 2, dim 2])`},
 }
 
 // lines finds the line on which each failing cell calls the package.

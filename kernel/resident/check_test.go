@@ -71,6 +71,12 @@ func TestCheckChains(t *testing.T) {
 			head := c.run1(wire.OpIndex, wire.Params{Axis: "heads", Index: 1}, s)
 			return c.run1(wire.OpSoftmax, wire.Params{}, c.run1(wire.OpRows, wire.Params{Index: 1, Count: 4}, head))
 		},
+		"context beside values that nothing looks at": func() wire.Tensor {
+			s := c.run1(wire.OpScores, wire.Params{Mask: wire.MaskDiagonal, Diagonal: 1}, c.random(1, hsd, 4, 3, 8), c.random(2, hsd, 2, 5, 8))
+			v := c.download(c.random(3, hsd, 2, 5, 6))
+			v[4*6+1], v[9*6+2] = float32(math.NaN()), float32(math.Inf(-1)) // the last key: query 2 of 3 sees four
+			return c.run1(wire.OpContext, wire.Params{}, c.run1(wire.OpSoftmax, wire.Params{}, s), c.upload(hsd, []int{2, 5, 6}, v))
+		},
 		"batch item, head, swap": func() wire.Tensor {
 			b := c.random(1, []string{"batch", "heads", "seq", "dim"}, 2, 3, 4, 6)
 			x := c.run1(wire.OpIndex, wire.Params{Axis: "batch", Index: 1}, c.run1(wire.OpSoftmax, wire.Params{}, b))

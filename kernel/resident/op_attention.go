@@ -98,8 +98,6 @@ func replaySoftmax(p wire.Params, in []truth) ([]bound.Heads, error) {
 	return one1(bound.Softmax(in[0].Heads, visible(softmaxMask(p, in[0].meta))))
 }
 
-// runContext multiplies probabilities with values. The device has no such product of its own: it is that of Scores, with the
-// values turned so that their rows are the columns asked for.
 func runContext(j *job, _ wire.Params, in []operand) ([]result, error) {
 	p, err := j.heads("p", in[0])
 	if err != nil {
@@ -109,62 +107,14 @@ func runContext(j *job, _ wire.Params, in []operand) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, s, t := p.Shape()
-	kv, rows, d := v.Shape()
-	switch {
-	case t != rows:
-		return nil, j.refuse([]string{"p", "v"}, "probabilities of %d keys, values of %d", t, rows)
-	case h%kv != 0:
-		return nil, j.refuse([]string{"p", "v"}, "%d heads are not a multiple of %d KV heads", h, kv)
-	}
-	if err := j.finite("v", v); err != nil {
-		return nil, err
-	}
-	turned, err := j.turned(v)
-	if err != nil {
-		return nil, err
-	}
-	b, err := j.d.Scores(p, turned, 1)
+	h, s, _ := p.Shape()
+	_, _, d := v.Shape()
+	b, err := j.d.Context(p, v)
 	m := meta{shape: []int{h, s, d}, axes: []string{"heads", "seq", "dim"}}
 	if len(in[0].shape) < 3 && h == 1 {
 		m = m.without(0)
 	}
 	return one(b, err, m)
-}
-
-// finite refuses values that are not: a plain product would spread them even where the probability is 0.
-func (j *job) finite(name string, x *cudaops.Buffer) error {
-	data, err := j.d.Download(x)
-	if err != nil {
-		return err
-	}
-	for _, v := range data {
-		if v-v != 0 {
-			return j.refuse([]string{name}, "holds %v: Prefill keeps hidden values out, this product cannot", v)
-		}
-	}
-	return nil
-}
-
-// turned copies v [KV, T, d] to [KV, d, T].
-func (j *job) turned(v *cudaops.Buffer) (*cudaops.Buffer, error) {
-	kv, t, d := v.Shape()
-	v, err := j.packed(v)
-	if err != nil {
-		return nil, err
-	}
-	steps := []func(*cudaops.Buffer) (*cudaops.Buffer, error){
-		func(b *cudaops.Buffer) (*cudaops.Buffer, error) { return b.Reshape(kv*t, d, 1) },
-		j.d.Swap, // [d, KV*T, 1]
-		func(b *cudaops.Buffer) (*cudaops.Buffer, error) { return b.Reshape(d, kv, t) },
-		j.d.Swap, // [KV, d, T]
-	}
-	for _, step := range steps {
-		if v, err = j.view(step(v)); err != nil {
-			return nil, err
-		}
-	}
-	return v, nil
 }
 
 func replayContext(_ wire.Params, in []truth) ([]bound.Heads, error) {
