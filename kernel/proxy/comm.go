@@ -11,7 +11,7 @@ import (
 const gonbTarget = "gonb_comm"
 
 // comm takes a comm message of a client. Those of gonb's own widgets go to gonb, also while a cell runs: it expects
-// that. A comm with another target is closed, as the protocol asks of who does not know the target.
+// that. All others are the widgets' own, which close what they do not know, as the protocol asks.
 func (k *Kernel) comm(r *request) {
 	var c struct {
 		ID     string `json:"comm_id"`
@@ -41,8 +41,8 @@ func (k *Kernel) comm(r *request) {
 		if err := g.shell.Send(g.codec.Frames(&m), true); err != nil {
 			k.log.Warn("comm message", "error", err)
 		}
-	case r.msg.Header.Type == "comm_open":
-		k.publish("comm_close", r.msg, map[string]any{"comm_id": c.ID, "data": map[string]any{}})
+	case !known:
+		k.widgetMessage(r.msg)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/attnb/attnb/kernel/proxy/cell"
 	"github.com/attnb/attnb/kernel/proxy/jupyter"
 	"github.com/attnb/attnb/kernel/proxy/runtimedir"
+	"github.com/attnb/attnb/kernel/widgets"
 )
 
 // Options say what to serve and with which programs.
@@ -43,11 +44,12 @@ type Kernel struct {
 	dir   *runtimedir.Dir
 	nonce string
 
-	spawn  *spawner
-	device *device
-	queue  *queue
-	stop   chan struct{} // closed once: shut down
-	ending sync.Once
+	spawn   *spawner
+	device  *device
+	widgets *widgets.Manager
+	queue   *queue
+	stop    chan struct{} // closed once: shut down
+	ending  sync.Once
 
 	// Only the worker changes these.
 	gonb   *gonb // read by others under mu
@@ -82,6 +84,9 @@ func Run(ctx context.Context, opts Options) error {
 			log.Error("runtime directory", "error", err)
 		}
 	}()
+	link := &widgetLink{k: k}
+	k.widgets = widgets.New(link, link, log)
+	defer k.widgets.Close()
 	if k.device, err = startDevice(k); err != nil {
 		return err
 	}

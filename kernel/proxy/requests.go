@@ -64,7 +64,7 @@ func (k *Kernel) atOnce(r *request) {
 	case "is_complete_request":
 		k.reply(r, "is_complete_reply", isComplete(r.msg))
 	case "comm_info_request":
-		k.reply(r, "comm_info_reply", map[string]any{"status": "ok", "comms": map[string]any{}})
+		k.reply(r, "comm_info_reply", k.commInfo(r.msg))
 	case "history_request":
 		k.reply(r, "history_reply", k.answerHistory(r.msg))
 	case "interrupt_request":

@@ -127,6 +127,13 @@ func (s *sink) display(id string) {
 			data[p.MIME] = base64.StdEncoding.EncodeToString(p.Data)
 		}
 	}
+	if v.Exploration != nil {
+		if view, err := s.widgetView(v); err == nil {
+			data[viewType] = view
+		} else {
+			s.text("stderr", "attnb: "+err.Error()+"\n")
+		}
+	}
 	metadata := json.RawMessage("{}")
 	if len(v.Metadata) > 0 && json.Valid(v.Metadata) {
 		metadata = v.Metadata
