@@ -21,7 +21,8 @@ usage() {
 		usage: ./install.sh [COMMAND]
 
 		  (none)     install the kernel for your own Jupyter
-		  demo       set up, execute notebooks/01-first-attention.ipynb, and write build/demo/
+		  demo [NOTEBOOK]
+		             set up, execute NOTEBOOK (notebooks/01-first-attention.ipynb), and write build/demo/
 		  lab        set up, and open JupyterLab with the kernel and the notebooks
 		  test       set up, and run every test
 		  uninstall  remove the kernel from your own Jupyter
@@ -159,13 +160,16 @@ build_binaries() {
 	build_attnb
 }
 
+# with_cuda COMMAND...: in an environment where the build tag cuda compiles without anything of CUDA on the machine
+with_cuda() { go run ./cudaops/cuda/shim "$@"; }
+
 # build_attnb builds with the CUDA backend where there is a C compiler; the same binary then serves machines with no GPU.
 build_attnb() {
 	local log=$root/build/attnb-cuda.log
 	mkdir -p "$root/build"
 	if [[ ${CGO_ENABLED:-1} == 0 ]]; then
 		note "no C compiler: attnb is built without CUDA and computes on the cores of this machine"
-	elif go build -buildvcs=false -tags cuda -o "$bin/attnb" ./kernel/cmd/attnb 2>"$log"; then
+	elif with_cuda go build -buildvcs=false -tags cuda -o "$bin/attnb" ./kernel/cmd/attnb 2>"$log"; then
 		note "attnb is built with the CUDA backend, which it uses where there is a driver"
 		return
 	else
@@ -230,7 +234,7 @@ demo() {
 	python -m nbconvert --log-level=WARN --to notebook --execute --ExecutePreprocessor.kernel_name=attnb \
 		--ExecutePreprocessor.timeout=300 --output-dir build/demo "$notebook" </dev/null ||
 		die "a cell of $notebook failed: see above"
-	python -m nbconvert --log-level=WARN --to html --output-dir build/demo "build/demo/$name.ipynb" </dev/null
+	python -m nbconvert --log-level=ERROR --to html --output-dir build/demo "build/demo/$name.ipynb" </dev/null
 	say "wrote $root/build/demo/$name.ipynb, executed"
 	say "wrote $root/build/demo/$name.html, the same as a page"
 	say "to work with it in JupyterLab: ./install.sh lab, then open $notebook"
@@ -279,7 +283,11 @@ formatted() {
 go_tests() { # NAME FLAGS...: the summary reads what it writes
 	local name=$1
 	shift
-	go test -json "$@" ./... >"build/test/go-$name.json"
+	go test -vet=off -json "$@" ./... >"build/test/go-$name.json"
+}
+
+cuda_tests() { # those that need a GPU say so and are skipped where there is none
+	with_cuda go test -vet=off -json -tags cuda ./cudaops/... >build/test/go-cuda.json
 }
 
 run_tests() {
@@ -299,9 +307,11 @@ run_tests() {
 	check "staticcheck" "$bin/staticcheck" ./...
 	check "go test" go_tests plain
 	if [[ ${CGO_ENABLED:-1} != 0 ]]; then
+		check "go vet, with CUDA" with_cuda go vet -tags cuda ./cudaops/... ./kernel/cmd/attnb
+		check "go test, with CUDA" cuda_tests
 		check "go test -race" go_tests race -race
 	else
-		note "no C compiler: no go test -race"
+		note "no C compiler: neither CUDA nor go test -race"
 	fi
 	check "tests through Jupyter" python -m pytest -q -p no:cacheprovider --junitxml=build/test/jupyter.xml tests
 	say "times"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # Steps whose tests are counted one by one: when they fail, so do some of these.
-COUNTED = ("go test", "go test -race", "tests through Jupyter")
+COUNTED = ("go test", "go test, with CUDA", "go test -race", "tests through Jupyter")
 
 
 @dataclass
