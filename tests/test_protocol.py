@@ -19,7 +19,7 @@ class AttnbKernelTests(jupyter_kernel_test.KernelTests):
     code_display_data = [
         {"code": ATTN + '%%\nattn.Show("image/svg+xml", []byte("<svg/>"))', "mime": "image/svg+xml"},
     ]
-    completion_samples = [{"text": "%%\nfmt.Printl", "matches": {"Println", "Fprintln", "Sprintln"}}]
+    completion_samples = [{"text": "%%\nfmt.Printl", "matches": {"Println"}}]
     complete_code_samples = ['%%\nfmt.Println("done")\n', "func f() int { return 1 }", "x := `raw\nstring`"]
     incomplete_code_samples = ["func f() {", "x := `raw", "%%\nfmt.Println("]
     invalid_code_samples = ["func f() }", "%%\nfmt.Println)"]
