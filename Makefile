@@ -1,15 +1,21 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fmt demo lab install uninstall clean
+.PHONY: help build build-cuda kernels test race lint fmt demo lab install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## compile every package, and bin/attnb and bin/attnb-cell
+build: ## compile every package, bin/attnb and bin/attnb-cell
 	go build ./...
 	go build -o bin/attnb ./kernel/cmd/attnb
 	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/attnb-cell ./kernel/cmd/attnb-cell
+
+build-cuda: ## bin/attnb with the CUDA backend (needs a C compiler, nothing of CUDA)
+	go run ./cudaops/cuda/shim go build -tags cuda -o bin/attnb ./kernel/cmd/attnb
+
+kernels: ## compile the CUDA kernels again (fetches the compiler; needs no GPU)
+	python3 cudaops/kernels/build.py
 
 test: ## every test, as continuous integration runs them
 	./install.sh test

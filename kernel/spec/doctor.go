@@ -109,8 +109,8 @@ func within(path, root string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// kernelDirs is where Jupyter looks for kernelspecs, in its order.
-func kernelDirs() []string {
+// kernelDirs is where Jupyter looks for kernelspecs, in its order, and where the installation put its own.
+func kernelDirs(h Home) []string {
 	var roots []string
 	roots = append(roots, filepath.SplitList(os.Getenv("JUPYTER_PATH"))...)
 	if dir, err := jupyterDataDir(); err == nil {
@@ -119,7 +119,7 @@ func kernelDirs() []string {
 	if prefix, err := sysPrefix(); err == nil {
 		roots = append(roots, filepath.Join(prefix, "share", "jupyter"))
 	}
-	roots = append(roots, "/usr/local/share/jupyter", "/usr/share/jupyter")
+	roots = append(roots, "/usr/local/share/jupyter", "/usr/share/jupyter", filepath.Join(filepath.Dir(h.Root), "jupyter"))
 	var dirs []string
 	for _, root := range roots {
 		if dir := filepath.Join(root, "kernels"); !slices.Contains(dirs, dir) {
@@ -132,7 +132,7 @@ func kernelDirs() []string {
 func examineKernelspecs(h Home) []Finding {
 	var findings []Finding
 	var looked []string
-	for _, dir := range kernelDirs() {
+	for _, dir := range kernelDirs(h) {
 		looked = append(looked, dir)
 		spec, err := readKernelspec(filepath.Join(dir, kernelName))
 		if os.IsNotExist(err) {
