@@ -120,21 +120,12 @@ func (d *device) drop(conn *wire.Conn) {
 }
 
 // display fetches what a cell wants shown.
-func (d *device) display(id string) (wire.Display, error) {
-	for attempt := 0; ; attempt++ {
-		conn, err := d.connection()
-		if err != nil {
-			return wire.Display{}, err
-		}
-		v, err := conn.Display(id)
-		if err == nil {
-			return v, nil
-		}
-		if _, refused := errorAs[*wire.Error](err); refused || attempt > 0 {
-			return wire.Display{}, err
-		}
-		d.drop(conn) // of an earlier device process
-	}
+func (d *device) display(id string) (v wire.Display, err error) {
+	err = d.do(func(c *wire.Conn) error {
+		v, err = c.Display(id)
+		return err
+	})
+	return v, err
 }
 
 // cell tells the device process which cell runs, for the lineage of tensors.
@@ -142,10 +133,8 @@ func (d *device) cell(number int) {
 	if len(d.k.opts.Device) == 0 {
 		return
 	}
-	if conn, err := d.connection(); err == nil {
-		if err := conn.Cell(number); err != nil {
-			d.drop(conn)
-		}
+	if err := d.do(func(c *wire.Conn) error { return c.Cell(number) }); err != nil {
+		d.k.log.Warn("the device process does not answer", "error", err)
 	}
 }
 
@@ -180,9 +169,36 @@ func (d *device) pid() int {
 	return d.cmd.Process.Pid
 }
 
-// interrupt stops the op that the device works on: whoever asked for it is being stopped too.
+// interrupt stops the op that the device works on: whoever asked for it is being stopped too. It has a connection of its
+// own, because the other one may be waiting for that very op.
 func (d *device) interrupt() {
-	if pid := d.pid(); pid != 0 {
-		syscall.Kill(pid, syscall.SIGINT)
+	if d.pid() == 0 {
+		return
+	}
+	conn, err := wire.Dial(d.socket)
+	if err != nil {
+		d.k.log.Warn("the device process cannot be interrupted", "error", err)
+		return
+	}
+	defer conn.Close()
+	if err := conn.Interrupt(); err != nil {
+		d.k.log.Warn("the device process cannot be interrupted", "error", err)
+	}
+}
+
+// do asks the device process something, over the connection that is there or over a new one.
+func (d *device) do(ask func(*wire.Conn) error) error {
+	for attempt := 0; ; attempt++ {
+		conn, err := d.connection()
+		if err != nil {
+			return err
+		}
+		if err = ask(conn); err == nil {
+			return nil
+		}
+		if _, refused := errorAs[*wire.Error](err); refused || attempt > 0 {
+			return err
+		}
+		d.drop(conn) // of an earlier device process
 	}
 }

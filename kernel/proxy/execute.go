@@ -28,6 +28,7 @@ type execution struct {
 	text   *cell.Text
 	decls  *cell.Declarations // of the cells before
 	stdin  bool               // the client answers input requests
+	pages  []any              // for the client's pager
 
 	mu          sync.Mutex
 	interrupted bool
@@ -95,7 +96,7 @@ func (k *Kernel) execute(r *request) {
 	k.running = nil
 	k.mu.Unlock()
 
-	answer := map[string]any{"execution_count": k.count, "user_expressions": expressions(c.Expressions), "payload": []any{}}
+	answer := map[string]any{"execution_count": k.count, "user_expressions": expressions(c.Expressions), "payload": append([]any{}, e.pages...)}
 	if failed == nil {
 		answer["status"] = "ok"
 		k.reply(r, "execute_reply", answer)
@@ -143,7 +144,7 @@ func refusal(name, value string) *problem {
 // run runs a cell segment by segment, until one fails.
 func (e *execution) run(code string) *problem {
 	e.text = cell.Parse(code)
-	if err := e.text.Check(); err != nil {
+	if err := e.text.Check(ownNames); err != nil {
 		if r, ok := errorAs[*cell.Refused](err); ok {
 			return e.atLine("CellError", r.Line, r.Why)
 		}
@@ -153,11 +154,18 @@ func (e *execution) run(code string) *problem {
 		return nil
 	}
 	e.k.device.cell(e.number)
-	for _, s := range e.text.Segments(e.report()) {
+	segments := e.text.Segments(e.report(), ownNames)
+	for i, s := range segments {
 		if e.isInterrupted() {
 			return e.interruption()
 		}
-		if failed := e.segment(s); failed != nil {
+		var failed *problem
+		if s.Own != nil {
+			failed = e.own(s, i == len(segments)-1)
+		} else {
+			failed = e.segment(s)
+		}
+		if failed != nil {
 			return failed
 		}
 	}

@@ -58,15 +58,13 @@ type call struct {
 	seen    atomic.Bool // gonb has begun to work on it
 }
 
-var gonbSerial int
-
 // startGonb starts gonb and waits until it answers.
 func (k *Kernel) startGonb() (*gonb, error) {
 	if k.isStopping() {
 		return nil, errStopping
 	}
-	gonbSerial++
-	name := fmt.Sprintf("g%d", gonbSerial)
+	k.serial++
+	name := fmt.Sprintf("g%d", k.serial)
 	g := &gonb{k: k, codec: jupyter.NewCodec(""), ended: make(chan struct{})}
 	g.inbox = newInbox(g.codec, func() { g.throttle.stop() }, func() { g.throttle.resume() })
 	g.temp = k.dir.File(name + "t")

@@ -19,17 +19,30 @@ import (
 
 	"github.com/go-zeromq/zmq4"
 
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/cudaops/host"
 	"github.com/attnb/attnb/kernel/proxy/jupyter"
 	"github.com/attnb/attnb/kernel/proxy/runtimedir"
 	"github.com/attnb/attnb/kernel/proxy/zmtp"
+	"github.com/attnb/attnb/kernel/resident"
 	"github.com/attnb/attnb/kernel/spec"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// TestMain is also the device process of the kernels under test: one that knows displays and nothing else.
+// TestMain is also the device process of the kernels under test: one that knows displays and nothing else, or a real one
+// on the host.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "device" {
 		if err := displaysOnly(os.Args[3], os.Args[5]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "resident" {
+		d := cudaops.NewDevice(host.New(host.Options{}))
+		err := resident.Serve(context.Background(), resident.Options{Socket: os.Args[3], Device: d, Lifeline: os.NewFile(3, "lifeline")})
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -180,10 +193,17 @@ const testKey = "a key"
 // start runs a kernel in this process, and connects to it.
 func start(t *testing.T) *client {
 	t.Helper()
+	return startWith(t, "device")
+}
+
+// startWith takes the kind of device process: device for the one that knows displays, resident for a real one.
+func startWith(t *testing.T, device string) *client {
+	t.Helper()
 	c := newClient(t)
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	opts := options(c.conn, home.root)
+	opts.Device = []string{os.Args[0], device}
 	opts.Log = slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelError + 1}))
 	go func() { c.ended <- Run(ctx, opts) }()
 	t.Cleanup(c.shutdown)

@@ -2,7 +2,8 @@ package proxy
 
 import (
 	"encoding/json"
-	"path"
+	"regexp"
+	"strings"
 
 	"github.com/attnb/attnb/kernel/proxy/jupyter"
 )
@@ -52,9 +53,10 @@ func (k *Kernel) answerHistory(m *jupyter.Message) map[string]any {
 			}
 		}
 	case "search":
+		pattern := glob(c.Pattern)
 		newest := map[string]int{}
 		for _, e := range entries {
-			if ok, err := path.Match(c.Pattern, e.code); err != nil || !ok && c.Pattern != "" && c.Pattern != "*" {
+			if !pattern.MatchString(e.code) {
 				continue
 			}
 			newest[e.code] = e.number
@@ -84,4 +86,13 @@ func (k *Kernel) answerHistory(m *jupyter.Message) map[string]any {
 		}
 	}
 	return map[string]any{"status": "ok", "history": rows}
+}
+
+// glob makes a regular expression of a pattern in which * stands for any text and ? for any character.
+func glob(pattern string) *regexp.Regexp {
+	if pattern == "" {
+		pattern = "*"
+	}
+	quoted := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
+	return regexp.MustCompile(`(?s)^` + quoted + `$`)
 }

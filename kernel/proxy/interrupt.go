@@ -24,7 +24,7 @@ func (k *Kernel) interrupt() {
 	if e == nil || !e.markInterrupted() {
 		return
 	}
-	k.device.interrupt()
+	go k.device.interrupt()
 	go e.signalAll()
 }
 

@@ -55,6 +55,7 @@ type Kernel struct {
 	gonb   *gonb // read by others under mu
 	count  int   // execution count
 	memory memory
+	serial int // of gonbs
 
 	mu        sync.Mutex
 	running   *execution // what the worker executes

@@ -12,10 +12,10 @@ import (
 // lookupLimit is how long gonb may take for a completion or for help. After that it hangs, and is replaced.
 const lookupLimit = 15 * time.Second
 
-// gonbCommands are the % commands that gonb knows, for completion.
-var gonbCommands = []string{"%%", "%%bash", "%%script", "%%sh", "%%writefile", "%args", "%autoget", "%capture", "%cd", "%env",
-	"%exec", "%goflags", "%goworkfix", "%help", "%list", "%main", "%noautoget", "%remove", "%reset", "%test", "%track",
-	"%untrack", "%version", "%wasm", "%with_inputs", "%with_password"}
+// commands are what may begin a line that is not Go, for completion.
+var commands = []string{"%%", "%%bash", "%%script", "%%sh", "%%writefile", "%args", "%autoget", "%capture", "%cd", "%clear", "%device",
+	"%env", "%exec", "%free", "%goflags", "%goworkfix", "%help", "%list", "%main", "%noautoget", "%remove", "%reset",
+	"%tensors", "%test", "%track", "%untrack", "%version", "%wasm", "%with_inputs", "%with_password"}
 
 type lookup struct {
 	Code   string `json:"code"`
@@ -42,14 +42,14 @@ func (k *Kernel) completions(c lookup) (matches []string, replaced int) {
 	at := t.At(c.Code, c.Cursor)
 	before := t.Lines[at.Line][:at.Column]
 	if strings.HasPrefix(before, "%") {
-		for _, name := range gonbCommands {
+		for _, name := range commands {
 			if strings.HasPrefix(name, before) {
 				matches = append(matches, name)
 			}
 		}
 		return matches, len([]rune(before))
 	}
-	if !t.IsGo() || t.IsCommand(at.Line) || t.Check() != nil || !k.ready() {
+	if !t.IsGo() || t.IsCommand(at.Line) || t.Check(ownNames) != nil || !k.ready() {
 		return matches, 0
 	}
 	code, position := t.Lookup(at)
@@ -99,7 +99,7 @@ func (k *Kernel) help(c lookup) map[string]any {
 	none := map[string]any{}
 	t := cell.Parse(c.Code)
 	at, ok := t.Identifier(t.At(c.Code, c.Cursor))
-	if !ok || !t.IsGo() || t.Check() != nil || !k.ready() {
+	if !ok || !t.IsGo() || t.Check(ownNames) != nil || !k.ready() {
 		return none
 	}
 	code, position := t.Lookup(at)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attnb/attnb/kernel/proxy/jupyter"
 	"github.com/attnb/attnb/kernel/proxy/runtimedir"
+	"github.com/attnb/attnb/kernel/wire"
 )
 
 // left fails the test when a directory, or a process marked with it, is still there.
@@ -35,8 +36,21 @@ func left(t *testing.T, dir string, pids ...int) {
 
 // The inputs that crash or hang gonb, and others that are only strange: each is answered, and the next cell runs.
 func TestNothingKillsIt(t *testing.T) {
-	c := start(t)
+	c := startWith(t, "resident")
 	c.prints("var kept = 42", "")
+	socket := strings.TrimSpace(c.run("!echo $ATTNB_SOCKET").stream("stdout"))
+	conn, err := wire.Dial(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := conn.Upload(wire.Request{Kind: wire.KindUpload, Shape: []int{2, 2}, Axes: []string{"seq", "dim"}}, []float32{1, 2, 3, 0.1})
+	if err == nil {
+		_, err = conn.Do(wire.Request{Kind: wire.KindName, IDs: []int{a.Tensors[0].ID}, Name: "x"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
 	gonb := c.gonbPID()
 	for _, k := range []struct{ code, status, value string }{
 		{"% ", "ok", ""}, {"!  ", "ok", ""}, {"%\\", "ok", ""}, {"%\\\n\\", "ok", ""}, {"!\\", "ok", ""}, {"%\t", "ok", ""},
@@ -70,6 +84,31 @@ func TestNothingKillsIt(t *testing.T) {
 		t.Errorf("a 10 MB cell: %s %s %q", r.Status, r.Value, r.stream("stdout"))
 	}
 	c.prints("%%\nfmt.Println(kept)", "42\n")
+	if conn, err = wire.Dial(socket); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = conn.Do(wire.Request{Kind: wire.KindGet, Name: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := conn.Download(wire.Request{Kind: wire.KindDownload, IDs: []int{a.Tensors[0].ID}})
+	if err != nil || !slices.Equal(data, []float32{1, 2, 3, 0.1}) {
+		t.Errorf("the tensor is now %v: %v", data, err)
+	}
+	conn.Close()
+	// The kernel's own commands see it.
+	r := c.run("%tensors")
+	if !strings.Contains(r.result(), "x      seq dim   2 2     16 B") {
+		t.Errorf("%%tensors: %s\n%s", r.Status, r.result())
+	}
+	if r := c.run("%free nope"); r.Status != "error" || !strings.Contains(r.Value, "nope") {
+		t.Errorf("%%free of an unknown name: %s %s", r.Status, r.Value)
+	}
+	if r := c.run("%free x\n%tensors"); r.result() != "no named tensors" {
+		t.Errorf("%%free, then: %s\n%s", r.Value, r.result())
+	}
+	if r := c.run("%device"); !strings.Contains(r.result(), "no tensors") {
+		t.Errorf("%%device: %s", r.result())
+	}
 	if now := c.gonbPID(); now != gonb {
 		t.Errorf("gonb was replaced: %d, now %d", gonb, now)
 	}
@@ -83,6 +122,17 @@ func (c *client) gonbPID() int {
 		c.t.Fatal(err)
 	}
 	return pid
+}
+
+// result is the text of a cell's execute_result.
+func (r result) result() string {
+	for _, m := range r.iopub {
+		var d struct{ Data map[string]any }
+		if m.Header.Type == "execute_result" && json.Unmarshal(m.Content, &d) == nil {
+			return fmt.Sprint(d.Data["text/plain"])
+		}
+	}
+	return ""
 }
 
 // A client answers what a shell line asks, and a captured file holds the output alone.

@@ -31,9 +31,7 @@ func deviceCommand(args []string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 
 	var lifeline *os.File
 	if *runtime != "" {
@@ -54,11 +52,6 @@ func deviceCommand(args []string) int {
 	}
 	device := cudaops.NewDevice(backend)
 	defer device.Close()
-	go func() {
-		for range interrupts { // the kernel sends one with the interrupt of a cell
-			device.Interrupt()
-		}
-	}()
 	err = resident.Serve(ctx, resident.Options{
 		Socket:   *socket,
 		Device:   device,

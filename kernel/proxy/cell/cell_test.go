@@ -54,9 +54,11 @@ func TestSegments(t *testing.T) {
 		{"%help", []string{"%help"}},
 		{"packages := 1\npackage main\npackage", []string{"go: packages := 1\npackage main\npackage"}},
 		{"!*pwd", []string{"sh:!*pwd"}},
+		{"!a\n%tensors\n%%\nf()", []string{"sh:!a\n\n\n", "own:tensors", "go:\n\n%%\nf()"}},
+		{"%tensors  x", []string{"own:tensors  x"}},
 	} {
 		var got []string
-		for _, s := range Parse(k.code).Segments(report) {
+		for _, s := range Parse(k.code).Segments(report, map[string]bool{"tensors": true}) {
 			code := s.Code
 			switch {
 			case s.Shell:
@@ -66,6 +68,8 @@ func TestSegments(t *testing.T) {
 					continue
 				}
 				code = "sh:" + code[:at] + code[end+len("exec </dev/null; "):]
+			case s.Own != nil:
+				code = "own:" + s.Own.Text
 			case s.Go:
 				code = "go:" + code
 			}
@@ -78,7 +82,7 @@ func TestSegments(t *testing.T) {
 }
 
 func TestScriptKeepsItsWords(t *testing.T) {
-	code := Parse("%%script python3 -c \"a \\\"b\\\\\" \nbody").Segments("REPORT")[0].Code
+	code := Parse("%%script python3 -c \"a \\\"b\\\\\" \nbody").Segments("REPORT", nil)[0].Code
 	first, rest, _ := strings.Cut(code, "\n")
 	words := splitWords(first)
 	want := []string{"%%script", "/bin/sh", "-c", userTMPDIR + `"$@"; (exit $?); REPORT`, "sh", "python3", "-c", `a "b\`}
@@ -182,10 +186,10 @@ func FuzzParse(f *testing.F) {
 		c := text.At(code, at%(len(code)+2))
 		text.Lookup(c)
 		text.Identifier(c)
-		if text.Check() != nil {
+		if text.Check(nil) != nil {
 			return
 		}
-		for _, s := range text.Segments("r") {
+		for _, s := range text.Segments("r", nil) {
 			if n := strings.Count(s.Code, "\n"); text.IsGo() && n != len(text.Lines)-1 {
 				t.Fatalf("%q: a segment of %d lines, want %d", code, n+1, len(text.Lines))
 			}

@@ -8,9 +8,10 @@ import (
 // Segment is a part of a cell that gonb runs by one request. Lines outside of it are blank, so that line numbers stay.
 type Segment struct {
 	Code  string
-	Shell bool // a shell line or a script, whose exit status comes as a marker
-	Line  int  // of the command, where Shell
-	Go    bool // holds Go lines
+	Shell bool     // a shell line or a script, whose exit status comes as a marker
+	Line  int      // of the command, where Shell
+	Go    bool     // holds Go lines
+	Own   *Command // not gonb's: one of the kernel's own commands
 	lines []string
 }
 
@@ -19,10 +20,14 @@ func (s Segment) Has(c Command) bool {
 	return s.lines != nil && strings.HasPrefix(trimPrefix(s.lines[c.First]), string(c.Kind))
 }
 
+// forShell are the commands that matter to the shell line behind them.
+var forShell = []string{"env", "cd", "with_inputs", "with_password"}
+
 // Segments splits a cell so that a failing shell line stops it: gonb runs on. Each ! command is a segment, preceded by
-// the commands that matter to it (%env, %cd, %with_inputs, %with_password); the rest follows as the last segment.
-// report is the shell text that prints the marker of an exit status, given the status in $?.
-func (t *Text) Segments(report string) []Segment {
+// the commands that matter to it; the rest follows as the last segment.
+// The kernel's own commands are segments too. report is the shell text that prints the marker of an exit status, given the
+// status in $?.
+func (t *Text) Segments(report string, own map[string]bool) []Segment {
 	if !t.IsGo() {
 		return []Segment{{Code: t.scriptCode(report), Shell: t.script[0] != "%%writefile"}}
 	}
@@ -43,8 +48,11 @@ func (t *Text) Segments(report string) []Segment {
 			segments = append(segments, Segment{Code: strings.Join(lines, "\n"), Shell: true, Line: c.First, lines: lines})
 			blank(rest, c)
 		case '%':
-			switch c.Name() {
-			case "env", "cd", "with_inputs", "with_password":
+			switch name := c.Name(); {
+			case own[name]:
+				segments = append(segments, Segment{Own: &c, Line: c.First})
+				blank(rest, c)
+			case slices.Contains(forShell, name):
 				pending[c.First] = "%" + c.Text
 				blank(rest, c)
 			}

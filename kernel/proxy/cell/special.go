@@ -105,8 +105,8 @@ func set(names ...string) map[string]bool {
 	return s
 }
 
-// Check refuses what gonb would crash on, and commands that it does not know.
-func (t *Text) Check() error {
+// Check refuses what gonb would crash on, and commands that neither it nor own knows: the names of the kernel's own.
+func (t *Text) Check(own map[string]bool) error {
 	if !t.IsGo() {
 		if t.script[0] == "%%script" && len(t.script) == 1 {
 			return &Refused{0, "%%script takes the program to run, as in %%script python3"}
@@ -121,7 +121,7 @@ func (t *Text) Check() error {
 			continue
 		}
 		switch name := c.Name(); {
-		case !known[name]:
+		case !known[name] && !own[name]:
 			return &Refused{c.First, fmt.Sprintf("there is no command %%%s; %%help lists those there are", name)}
 		case name == "cd", name == "capture", name == "track", name == "untrack":
 			if err := checkPaths(c.First, c.Words()); err != nil {
