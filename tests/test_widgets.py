@@ -1,0 +1,187 @@
+"""Pictures with controls, in a real JupyterLab, in a headless Chromium."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from conftest import ATTN, KERNEL, ROOT
+from test_lab import CHROMIUM, SLOW, page, run_all, wait_until_up  # noqa: F401: page is a fixture
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium (Debian: apt-get install chromium)")
+
+LAYER = (
+    ATTN
+    + """%%
+x := make([]float64, 12*3*4*16)
+for i := range x { x[i] = 1.5 * math.Sin(float64(i*i%997)) }
+q, k, _ := attn.FromSlice(x, "seq hidden", 12, 3*4*16).SplitHeads(attn.NeoX(4))
+q, k = q.RoPE(attn.HalfSplit(8)), k.RoPE(attn.HalfSplit(8))
+p := attn.Scores(q, k, attn.Causal).Softmax()
+"""
+)
+CELLS = [
+    LAYER + 'attn.Explore(p, attn.Dial("offset", -64, 64), attn.Choice("pairing"), attn.Choice("head"), attn.Title("probabilities"))',
+    LAYER + 'attn.Explore(p.Head(0), attn.Dial("key offset", -64, 1<<28))',
+    '%%\nfmt.Println("begun")\ntime.Sleep(6 * time.Second)\nfmt.Println("ended")',
+]
+
+# The bytes that a picture shows, as text, or nothing where there is none.
+BYTES = """async image => {
+  const bytes = new Uint8Array(await (await fetch(image.src)).arrayBuffer());
+  const hash = await crypto.subtle.digest("SHA-256", bytes);
+  return Array.from(new Uint8Array(hash), b => b.toString(16).padStart(2, "0")).join("");
+}"""
+
+
+@pytest.fixture
+def notebook(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A JupyterLab with one notebook: its address, and the file."""
+    file = tmp_path / "explore.ipynb"
+    cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": KERNEL, "display_name": "Go (attnb)", "language": "go"}}), file)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    base, log = f"http://127.0.0.1:{port}", tmp_path / "lab.log"
+    with log.open("w") as out:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--ip=127.0.0.1",
+             "--IdentityProvider.token=secret", f"--notebook-dir={tmp_path}", "--allow-root",
+             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"],
+            stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            wait_until_up(f"{base}/api/status?token=secret", server, log)
+            yield f"{base}/lab/tree/explore.ipynb?token=secret", file
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+
+
+def cell(page: Page, index: int) -> Locator:
+    return page.locator(".jp-Notebook .jp-CodeCell").nth(index)
+
+
+def picture(page: Page, index: int) -> Locator:
+    return cell(page, index).locator(".attnb-picture img")
+
+
+def shown(image: Locator) -> str:
+    expect(image).to_be_visible(timeout=SLOW)
+    image.page.wait_for_function("image => image.complete && image.naturalWidth > 100", arg=image.element_handle(), timeout=SLOW)
+    return image.evaluate(BYTES)
+
+
+def changed(image: Locator, before: str) -> str:
+    """What a picture shows once it shows something else."""
+    deadline = SLOW
+    while (now := shown(image)) == before and deadline > 0:
+        image.page.wait_for_timeout(20)
+        deadline -= 20
+    assert now != before, "the picture stays as it is"
+    return now
+
+
+def settled(image: Locator) -> str:
+    """What a picture shows once it has stayed the same for a second."""
+    same, now = 0, shown(image)
+    while same < 10:
+        image.page.wait_for_timeout(100)
+        before, now = now, shown(image)
+        same = same + 1 if now == before else 0
+    return now
+
+
+def turn(page: Page, index: int, key: str, times: int = 1) -> None:
+    """Moves the first slider of a cell by the keyboard."""
+    handle = cell(page, index).locator(".noUi-handle").first
+    handle.focus()
+    for _ in range(times):
+        handle.press(key)
+
+
+def type_value(page: Page, index: int, value: int) -> None:
+    readout = cell(page, index).locator(".widget-readout").first
+    readout.fill(str(value))
+    readout.press("Enter")
+
+
+def test_explore(notebook: tuple[str, Path], page: Page) -> None:  # noqa: F811
+    address, file = notebook
+    page.goto(address)
+    expect(page.locator(".jp-Notebook .jp-CodeCell")).to_have_count(len(CELLS), timeout=SLOW)
+    expect(page.get_by_text("Go (attnb) | Idle")).to_be_visible(timeout=SLOW)
+    run_all(page, "run-all")
+
+    # While the last cell runs, and the cells of the pictures have ended.
+    expect(cell(page, 2).locator(".jp-OutputArea-output")).to_contain_text("begun", timeout=SLOW)
+    readout = cell(page, 0).locator(".widget-readout").first
+    recorded = shown(picture(page, 0))
+    turn(page, 0, "ArrowRight")
+    turned = changed(picture(page, 0), recorded)
+    expect(cell(page, 2).locator(".jp-OutputArea-output")).not_to_contain_text("ended")
+
+    # Between cells. The picture of a setting is the same each time.
+    expect(cell(page, 2).locator(".jp-OutputArea-output")).to_contain_text("ended", timeout=SLOW)
+    turn(page, 0, "ArrowLeft")
+    assert changed(picture(page, 0), turned) == recorded
+    expect(readout).to_have_text("0")
+    turn(page, 0, "ArrowRight", 20)  # a drag
+    expect(readout).to_have_text("20")
+    far = settled(picture(page, 0))
+    assert far not in (recorded, turned)
+    cell(page, 0).get_by_label("pairing").select_option("interleaved")
+    other = changed(picture(page, 0), far)
+    cell(page, 0).get_by_label("head").select_option("head 2")
+    head = changed(picture(page, 0), other)
+    assert "12 query x 12 key" in (picture(page, 0).get_attribute("alt") or "")
+    cell(page, 0).get_by_label("head").select_option("all")
+    assert changed(picture(page, 0), head) == other
+
+    # What cannot be run says so under the picture, and the next value works.
+    note = cell(page, 1).locator(".attnb-picture figcaption")
+    before = shown(picture(page, 1))
+    type_value(page, 1, 200_000_000)
+    expect(note).to_contain_text("RoPE: offset 200000000 with 12 rows", timeout=SLOW)
+    assert shown(picture(page, 1)) == before
+    type_value(page, 1, 5)
+    changed(picture(page, 1), before)
+    expect(note).to_have_text("")
+
+    screenshots = ROOT / "build" / "screenshots"
+    screenshots.mkdir(parents=True, exist_ok=True)
+    cell(page, 0).scroll_into_view_if_needed()
+    page.screenshot(path=screenshots / "explore.png")
+
+    # After a reload of the page, with the kernel alive.
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".jp-Document .jp-mod-dirty")).to_have_count(0)
+    page.reload()
+    readout = cell(page, 0).locator(".widget-readout").first
+    expect(readout).to_have_text("20", timeout=SLOW)
+    expect(cell(page, 0).get_by_label("pairing")).to_have_value("interleaved")
+    assert shown(picture(page, 0)) == other
+    turn(page, 0, "ArrowLeft")
+    changed(picture(page, 0), other)
+    expect(readout).to_have_text("19")
+
+    # The file holds the picture for readers without widgets.
+    outputs = nbformat.read(file, as_version=4).cells[0].outputs
+    assert [sorted(output["data"]) for output in outputs] == [["application/vnd.jupyter.widget-view+json", "image/png", "text/plain"]]
+
+    # A new kernel knows nothing of it, and makes another.
+    run_all(page, "restart-and-run-all")
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    expect(cell(page, 0).locator(".widget-readout").first).to_have_text("0", timeout=SLOW)
+    assert shown(picture(page, 0)) == recorded
+    turn(page, 0, "ArrowRight")
+    assert changed(picture(page, 0), recorded) == turned
