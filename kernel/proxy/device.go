@@ -87,27 +87,57 @@ func (d *device) watch(cmd *exec.Cmd, ended chan struct{}) {
 	pause := d.pause
 	d.mu.Unlock()
 	time.Sleep(pause)
+	d.mu.Lock()
+	stopping = d.stopping
+	d.mu.Unlock()
+	if stopping {
+		return
+	}
 	if err := d.launch(); err != nil {
 		d.k.log.Error("the device process does not start", "error", err)
 	}
 }
 
+// How long a request waits for a device process that has just been started, and may have a GPU to set up, and for one that
+// is about to be started again.
+const (
+	wakeLimit  = 30 * time.Second
+	awaitLimit = 2 * time.Second
+)
+
 // connection returns the connection to the device process, made when first needed or after it was lost.
 func (d *device) connection() (*wire.Conn, error) {
-	d.mu.Lock()
-	conn := d.conn
-	d.mu.Unlock()
-	if conn != nil {
-		return conn, nil
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		d.mu.Lock()
+		conn, ended, started, stopping := d.conn, d.ended, d.started, d.stopping
+		d.mu.Unlock()
+		if conn != nil {
+			return conn, nil
+		}
+		conn, err := wire.Dial(d.socket)
+		if err == nil {
+			d.mu.Lock()
+			d.conn = conn
+			d.mu.Unlock()
+			return conn, nil
+		}
+		deadline := started.Add(wakeLimit)
+		if isClosed(ended) {
+			deadline = began.Add(awaitLimit)
+		}
+		if ended == nil || stopping || time.Now().After(deadline) {
+			return nil, err
+		}
 	}
-	conn, err := wire.Dial(d.socket)
-	if err != nil {
-		return nil, err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	d.mu.Lock()
-	d.conn = conn
-	d.mu.Unlock()
-	return conn, nil
 }
 
 func (d *device) drop(conn *wire.Conn) {

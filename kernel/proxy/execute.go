@@ -26,6 +26,7 @@ type execution struct {
 	req    *request
 	number int // execution count; 0 for one that has none
 	text   *cell.Text
+	sent   *cell.Text         // the segment that gonb works on: the same lines, some of them blank
 	decls  *cell.Declarations // of the cells before
 	stdin  bool               // the client answers input requests
 	pages  []any              // for the client's pager
@@ -157,7 +158,7 @@ func (e *execution) run(code string) *problem {
 	segments := e.text.Segments(e.report(), ownNames)
 	for i, s := range segments {
 		if e.isInterrupted() {
-			return e.interruption()
+			return e.interruption(s)
 		}
 		var failed *problem
 		if s.Own != nil {
@@ -181,6 +182,7 @@ func (e *execution) report() string {
 // segment has gonb run a part of the cell.
 func (e *execution) segment(s cell.Segment) *problem {
 	out := newSink(e)
+	e.sent = cell.Parse(s.Code)
 	reply, err := e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
 	if err == errGonbIsGone && e.k.ready() {
 		reply, err = e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
@@ -206,7 +208,7 @@ func (e *execution) segment(s cell.Segment) *problem {
 	}
 	switch {
 	case e.isInterrupted():
-		return e.interruption()
+		return e.interruption(s)
 	case out.failed:
 		return out.failure()
 	case r.Status != "ok":
@@ -216,7 +218,7 @@ func (e *execution) segment(s cell.Segment) *problem {
 	case out.started && !out.exited:
 		return e.atLine("Killed", cell.NoLine, "the cell's program was killed: it did not tell how it ended")
 	case !out.exited && out.note != "" && s.Shell:
-		return e.atLine("CommandError", s.Line, out.note)
+		return e.atLine("CommandError", s.Line, exitNote.FindStringSubmatch(out.note)[1])
 	}
 	return nil
 }

@@ -8,7 +8,11 @@ import (
 	"github.com/attnb/attnb/kernel/proxy/jupyter"
 )
 
-const historyLimit = 10000 // entries
+// Limits of what is kept; beyond, the oldest goes.
+const (
+	historyLimit = 10000    // entries
+	historyBytes = 16 << 20 // of their text
+)
 
 // entry is one cell of this kernel's life.
 type entry struct {
@@ -20,8 +24,10 @@ func (k *Kernel) remember(number int, code string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.history = append(k.history, entry{number, code})
-	if len(k.history) > historyLimit {
-		k.history = append([]entry(nil), k.history[len(k.history)-historyLimit/2:]...)
+	k.historySize += len(code)
+	for len(k.history) > historyLimit || k.historySize > historyBytes && len(k.history) > 1 {
+		k.historySize -= len(k.history[0].code)
+		k.history = k.history[1:]
 	}
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,8 +82,10 @@ func (b *inbox) merge(m *jupyter.Message) {
 	if !ok || isExitNote(s.Text) {
 		return
 	}
+	var text strings.Builder
+	text.WriteString(s.Text)
 	joined := false
-	for len(b.queue) > 0 && len(s.Text) < mergeLimit {
+	for len(b.queue) > 0 && text.Len() < mergeLimit {
 		next, err := b.codec.Parse(b.queue[0])
 		if err != nil || string(next.Parent) != string(m.Parent) {
 			break
@@ -91,15 +94,16 @@ func (b *inbox) merge(m *jupyter.Message) {
 		if !ok || t.Name != s.Name || isExitNote(t.Text) {
 			break
 		}
-		s.Text += t.Text
+		text.WriteString(t.Text)
 		b.pop()
 		joined = true
 	}
 	if !joined {
 		return
 	}
-	if text, err := json.Marshal(s); err == nil {
-		m.Content = text
+	s.Text = text.String()
+	if content, err := json.Marshal(s); err == nil {
+		m.Content = content
 	}
 }
 

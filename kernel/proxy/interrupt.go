@@ -97,6 +97,10 @@ func offspring(gonb int) []int {
 	return all
 }
 
-func (e *execution) interruption() *problem {
+// interruption is the problem of a cell that was interrupted before or in a segment. Where a Go program was is not known.
+func (e *execution) interruption(s cell.Segment) *problem {
+	if s.Shell {
+		return e.atLine("Interrupted", s.Line, "interrupted")
+	}
 	return e.atLine("Interrupted", cell.NoLine, "interrupted")
 }

@@ -57,11 +57,12 @@ type Kernel struct {
 	memory memory
 	serial int // of gonbs
 
-	mu        sync.Mutex
-	running   *execution // what the worker executes
-	history   []entry
-	notices   []string        // for the next cell
-	gonbComms map[string]bool // comms of gonb's own widgets
+	mu          sync.Mutex
+	running     *execution // what the worker executes
+	history     []entry
+	historySize int
+	notices     []string        // for the next cell
+	gonbComms   map[string]bool // comms of gonb's own widgets
 }
 
 // Run serves until a shutdown request, a signal that ends ctx, or a failure to start.
@@ -136,14 +137,7 @@ func (k *Kernel) shutdown() {
 	k.ending.Do(func() { close(k.stop) })
 }
 
-func (k *Kernel) isStopping() bool {
-	select {
-	case <-k.stop:
-		return true
-	default:
-		return false
-	}
-}
+func (k *Kernel) isStopping() bool { return isClosed(k.stop) }
 
 // work is the goroutine that takes requests from the queue, one after the other.
 func (k *Kernel) work() error {
@@ -171,9 +165,7 @@ func (k *Kernel) work() error {
 
 // ready reports whether there is a gonb to work with, starting one if need be.
 func (k *Kernel) ready() bool {
-	select {
-	case <-k.gonb.ended:
-	default:
+	if !isClosed(k.gonb.ended) {
 		return true
 	}
 	said, err := k.revive()

@@ -30,6 +30,7 @@ func TestRepliesTellTheTruth(t *testing.T) {
 		{"a program that is not there", "%%script no-such-program", "CommandError", "exit status 127", "cell [15] line 1"},
 		{"unknown command", "x := 1\n%nope", "CellError", "there is no command %nope; %help lists those there are", "cell [16] line 2"},
 		{"variable's type", "var (\n\ta = 1\n\tb int = \"s\"\n)", "CompileError", `cell [17] line 3: cannot use "s" (untyped string constant) as int value in variable declaration`, "^"},
+		{"syntax, below a shell line", "!true\n%env A 1\npackages := 1", "CompileError", "cell [18] line 3: expected declaration, found packages", "    packages := 1"},
 	} {
 		r := c.run(k.code)
 		if r.Status != "error" || r.Name != k.ename || r.Value != k.evalue || !strings.Contains(r.trace(), k.trace) {
@@ -46,6 +47,13 @@ func TestRepliesTellTheTruth(t *testing.T) {
 		}
 	}
 	c.prints("%%\nfmt.Println(f(1))", "1\n")
+	// What looks like gonb's word on how a command ended, but is the command's own.
+	if r := c.run("!echo exit status 7 >&2; true"); r.Status != "ok" || r.stream("stderr") != "exit status 7\n" {
+		t.Errorf("%s, stderr %q", r.Status, r.stream("stderr"))
+	}
+	if r := c.run("!echo exit status 7 >&2; sleep 0.1; exit 4"); r.Value != "exit status 4" || r.stream("stderr") != "exit status 7\n" {
+		t.Errorf("%s, stderr %q", r.Value, r.stream("stderr"))
+	}
 }
 
 func hasError(r result) bool {

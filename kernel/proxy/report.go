@@ -32,7 +32,7 @@ func (e *execution) cellLines(text string) string {
 	main := e.k.currentGonb().mainGo()
 	return mainLine.ReplaceAllStringFunc(text, func(found string) string {
 		n, _ := strconv.Atoi(mainLine.FindStringSubmatch(found)[1]) // digits; too many of them are no line
-		if p, ok := e.decls.Locate(main, n, e.text, e.number); ok {
+		if p, ok := e.decls.Locate(main, n, e.sent, e.number); ok {
 			return placeLabel(p)
 		}
 		return fmt.Sprintf("main.go:%d", n)
@@ -49,7 +49,7 @@ func (e *execution) traced(text string) string {
 			continue
 		}
 		n, _ := strconv.Atoi(m[1])
-		p, ok := e.decls.Locate(main, n, e.text, e.number)
+		p, ok := e.decls.Locate(main, n, e.sent, e.number)
 		if !ok {
 			lines[i] = mainLine.ReplaceAllLiteralString(line, "main.go:"+m[1])
 			continue
@@ -98,7 +98,7 @@ func (s *sink) failure() *problem {
 	trace := s.e.traced(s.message)
 	if m := mainLine.FindStringSubmatch(s.placed); m != nil {
 		n, _ := strconv.Atoi(m[1])
-		if p, ok := s.e.decls.Locate(s.e.k.currentGonb().mainGo(), n, s.e.text, s.e.number); ok {
+		if p, ok := s.e.decls.Locate(s.e.k.currentGonb().mainGo(), n, s.e.sent, s.e.number); ok {
 			trace = placeLabel(p) + ": " + trace + "\n    " + shown(strings.TrimSpace(p.Source))
 		}
 	}
@@ -137,7 +137,7 @@ func (e *execution) explain(value string) *problem {
 		n, _ := strconv.Atoi(m[1])
 		column, _ := strconv.Atoi(m[2])
 		what := m[3]
-		p, ok := e.decls.Locate(main, n, e.text, e.number)
+		p, ok := e.decls.Locate(main, n, e.sent, e.number)
 		if !ok {
 			trace = append(trace, "generated code: "+what)
 		} else {

@@ -43,7 +43,7 @@ func (m *memory) learn(e *execution, s cell.Segment, mainGo string) {
 		}
 	}
 	if s.Go {
-		m.decls = m.decls.With(e.text, e.number)
+		m.decls = m.decls.With(e.sent, e.number)
 		m.file = mainGo
 	}
 }

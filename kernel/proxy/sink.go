@@ -31,7 +31,7 @@ type sink struct {
 	exit    string // status, or "signal NAME"
 	failed  bool
 	message string // of a cell that failed by its own words
-	note    string // gonb's line on how a command ended
+	note    string // gonb's line on how a command ended, or the like by the command itself
 
 	crash   string // what may be the report of a crash, held back: it belongs into the traceback
 	holding bool
@@ -74,6 +74,9 @@ func (s *sink) finish() {
 	}
 	if s.holding && !s.crashed() {
 		s.tell()
+	}
+	if s.exited && s.exit == "0" {
+		s.text("stderr", s.note) // gonb has no word for success
 	}
 }
 
@@ -159,7 +162,8 @@ func isExitNote(text string) bool { return len(text) < 64 && exitNote.MatchStrin
 
 func (s *sink) stderr(text string) {
 	if isExitNote(text) && (!s.started || s.exited) {
-		s.note = exitNote.FindStringSubmatch(text)[1]
+		s.text("stderr", s.note) // one before was the command's own text
+		s.note = text
 		return
 	}
 	s.tellPlaced()

@@ -5,7 +5,7 @@ import "strings"
 // NoLine marks a line of a composed file that no line of the cell stands behind.
 const NoLine = -1
 
-// Compose returns the Go file that gonb makes of a cell's Go lines, and for each of its lines the line of the cell.
+// Compose returns the Go file that gonb makes of the cell's or segment's Go lines, and for each of its lines the line of the cell.
 func (t *Text) Compose() (file string, from []int) {
 	var b strings.Builder
 	write := func(line int, texts ...string) {
@@ -28,7 +28,7 @@ func (t *Text) Compose() (file string, from []int) {
 			name, _, _ := strings.Cut(rest, " ")
 			write(i, "func main() {", "\tflag.Parse()", "\t"+name+"()", "}")
 		case t.used[i]:
-		case strings.HasPrefix(line, "package") && (len(line) == 7 || !isNameByte(line[7])):
+		case strings.HasPrefix(line, "package"):
 		default:
 			write(i, line)
 		}

@@ -19,7 +19,6 @@ type Place struct {
 // decl is a top-level declaration: where it begins in its file, and the lines of the cell behind it.
 type decl struct {
 	keys    []string
-	node    ast.Node
 	first   int // line of the file, from 1
 	last    int
 	text    string
