@@ -131,10 +131,12 @@ func (s *sink) display(id string) {
 		}
 	}
 	if v.Exploration != nil {
-		if view, err := s.widgetView(v); err == nil {
-			data[viewType] = view
-		} else {
+		view, err := s.widgetView(v)
+		if err != nil {
 			s.text("stderr", "attnb: "+err.Error()+"\n")
+		}
+		if view != nil {
+			data[viewType] = view
 		}
 	}
 	metadata := json.RawMessage("{}")

@@ -109,9 +109,21 @@ func (k *Kernel) commInfo(m *jupyter.Message) map[string]any {
 	return map[string]any{"status": "ok", "comms": k.widgets.Info(c.Target)}
 }
 
-// widgetView opens the widgets of a display, and returns what shows them.
-func (s *sink) widgetView(d wire.Display) (any, error) {
-	id, err := s.e.k.widgets.Explore(s.e.req.msg.Raw, d)
+// widgetView opens the widgets of a display, and returns what shows them. A client that answers no input requests is a
+// program, as nbconvert is: it gets the picture alone, for there is nobody to turn a control, and what it makes of the notebook
+// then shows without widgets.
+func (s *sink) widgetView(d wire.Display) (view any, err error) {
+	if !s.e.stdin {
+		s.e.k.widgets.Discard(d)
+		return nil, nil
+	}
+	var m struct {
+		Cell string `json:"cellId"`
+	}
+	if err := json.Unmarshal(s.e.req.msg.Metadata, &m); err != nil {
+		m.Cell = "" // not every client says which cell it is
+	}
+	id, err := s.e.k.widgets.Explore(s.e.req.msg.Raw, m.Cell, d)
 	if err != nil {
 		return nil, fmt.Errorf("a picture has no controls: %w", err)
 	}

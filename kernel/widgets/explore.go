@@ -66,7 +66,9 @@ func pictureState(d wire.Display) (State, error) {
 // what changes meanwhile is run afterwards, and of many changes the last.
 type explorer struct {
 	m       *Manager
-	id      int // of the exploration
+	id      int    // of the exploration
+	cell    string // that opened it
+	opened  string // header of the message that ran the cell
 	models  []*Model
 	picture *Model
 	sliders []*Model
@@ -80,16 +82,28 @@ type explorer struct {
 }
 
 // Explore opens the widgets of a display that carries an exploration, and returns the ID of the model to show. The exploration
-// is released when a page closes the widgets, when there are too many, and when this fails.
-func (m *Manager) Explore(parent json.RawMessage, d wire.Display) (id string, err error) {
+// is released when a page closes the widgets, when the cell that opened it runs again, when there are too many, and when
+// this fails. cell is the page's ID of the cell; empty: unknown.
+func (m *Manager) Explore(parent json.RawMessage, cell string, d wire.Display) (id string, err error) {
 	if d.Exploration == nil {
 		return "", errors.New("the display carries no exploration")
 	}
-	e := &explorer{m: m, id: d.Exploration.ID, settings: map[string]float64{}}
+	e := &explorer{m: m, id: d.Exploration.ID, cell: cell, opened: string(parent), settings: map[string]float64{}}
 	root, err := e.open(parent, d)
 	if err != nil {
 		e.end()
 		return "", err
+	}
+	m.mu.Lock()
+	var before []*explorer
+	for _, x := range m.explored {
+		if cell != "" && x.cell == cell && x.opened != e.opened {
+			before = append(before, x)
+		}
+	}
+	m.mu.Unlock()
+	for _, x := range before { // their views are gone from the page
+		x.end()
 	}
 	m.mu.Lock()
 	var oldest *explorer
@@ -102,6 +116,14 @@ func (m *Manager) Explore(parent json.RawMessage, d wire.Display) (id string, er
 		oldest.retire()
 	}
 	return root.ID(), nil
+}
+
+// Discard releases the exploration of a display that is shown without controls.
+func (m *Manager) Discard(d wire.Display) {
+	if d.Exploration != nil {
+		e := &explorer{m: m, id: d.Exploration.ID}
+		e.stop()
+	}
 }
 
 // open makes the models: the picture, and beside it the controls.

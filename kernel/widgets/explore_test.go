@@ -71,7 +71,7 @@ func explored(t *testing.T, d *device, controls ...wire.Control) (m *Manager, p 
 	p = &pages{}
 	m = New(p, d, nil)
 	t.Cleanup(m.Close)
-	id, err := m.Explore(json.RawMessage(ofCell), shown("first", controls...))
+	id, err := m.Explore(json.RawMessage(ofCell), "one", shown("first", controls...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestTooManyPictures(t *testing.T) {
 	m, p, picture, _ := explored(t, d, offset)
 	for range maxExplored {
 		p.take()
-		if _, err := m.Explore(nil, shown("more", offset)); err != nil {
+		if _, err := m.Explore(nil, "", shown("more", offset)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,16 +248,46 @@ func TestTooManyPictures(t *testing.T) {
 	}
 }
 
+// A cell that runs again replaces its pictures; those of the same run stay side by side.
+func TestCellThatRunsAgain(t *testing.T) {
+	d := &device{}
+	m, p, _, _ := explored(t, d, offset)
+	each := len(m.Info(""))
+	for _, again := range []struct {
+		parent, cell string
+		pictures     int
+	}{{ofCell, "one", 2}, {`{"msg_id":"other"}`, "two", 3}, {`{"msg_id":"again"}`, "one", 2}, {`{"msg_id":"x"}`, "", 3}, {`{"msg_id":"y"}`, "", 4}} {
+		if _, err := m.Explore(json.RawMessage(again.parent), again.cell, shown("more", offset)); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(m.Info("")); n != again.pictures*each {
+			t.Errorf("after %+v: %d models, want %d", again, n, again.pictures*each)
+		}
+	}
+	closed := 0
+	for _, message := range p.take() {
+		if message.Type == "comm_close" {
+			closed++
+		}
+	}
+	if closed != 2*each {
+		t.Errorf("%d models closed, want %d", closed, 2*each)
+	}
+	m.Discard(shown("unseen", offset))
+	m.Discard(wire.Display{})
+	eventually(t, "three releases", func() bool { _, released := d.counts(); return released == 3 })
+}
+
 func TestExploreRefusals(t *testing.T) {
 	d := &device{}
 	p := &pages{}
 	m := New(p, d, nil)
-	if _, err := m.Explore(nil, wire.Display{}); err == nil {
+	if _, err := m.Explore(nil, "", wire.Display{}); err == nil {
 		t.Error("a display without an exploration was taken")
 	}
 	noPNG := shown("x", offset)
 	noPNG.Parts = noPNG.Parts[1:]
-	if _, err := m.Explore(nil, noPNG); err == nil {
+	if _, err := m.Explore(nil, "", noPNG); err == nil {
 		t.Error("a display without a PNG was taken")
 	}
 	for range maxModels - 3 {
@@ -265,7 +295,7 @@ func TestExploreRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := m.Explore(nil, shown("x", offset)); !errors.Is(err, ErrFull) {
+	if _, err := m.Explore(nil, "", shown("x", offset)); !errors.Is(err, ErrFull) {
 		t.Errorf("with no room for its models: %v", err)
 	}
 	if n := len(m.Info("")); n != maxModels-3 {
@@ -273,7 +303,7 @@ func TestExploreRefusals(t *testing.T) {
 	}
 	eventually(t, "two releases", func() bool { _, released := d.counts(); return released == 2 })
 	m.Close()
-	if _, err := m.Explore(nil, shown("x", offset)); !errors.Is(err, ErrClosed) {
+	if _, err := m.Explore(nil, "", shown("x", offset)); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
