@@ -26,7 +26,7 @@ func SelfTest(ctx context.Context, h Home) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("spec: self-test: %w", err)
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	dir := filepath.Join(tmp, "gonb_0000000000")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return 0, fmt.Errorf("spec: self-test: %w", err)

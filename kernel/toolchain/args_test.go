@@ -162,7 +162,9 @@ func TestProgramEnviron(t *testing.T) {
 		{new(string), []string{"A=1", "B=2"}},
 		{ptr("/mine"), []string{"A=1", "B=2", "TMPDIR=/mine"}},
 	} {
-		os.Unsetenv(EnvUserTMPDIR)
+		if err := os.Unsetenv(EnvUserTMPDIR); err != nil {
+			t.Fatal(err)
+		}
 		if c.user != nil {
 			t.Setenv(EnvUserTMPDIR, *c.user)
 		}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		defer os.RemoveAll(root)
+		defer func() { _ = os.RemoveAll(root) }()
 		testHome = spec.Home{Root: root}
 		if err := makeHome(testHome); err != nil {
 			panic(err)
