@@ -34,10 +34,5 @@ func Dial[N ~int | ~float64](parameter string, from, to N) ViewOption {
 func Choice(parameter string) ViewOption { return control(wire.Control{Name: parameter}) }
 
 func control(c wire.Control) ViewOption {
-	return ViewOption{func(r *wire.Request) {
-		if r.Kind != wire.KindExplore {
-			stop("the control " + c.Name + " belongs to Explore")
-		}
-		r.Controls = append(r.Controls, c)
-	}}
+	return ViewOption{func(r *wire.Request) { r.Controls = append(r.Controls, c) }}
 }

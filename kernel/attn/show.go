@@ -6,7 +6,7 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// ViewOption is a setting of Heatmap, Interactive, Check or Compare.
+// ViewOption is a setting of Heatmap, Interactive, Check, Compare or Explore.
 type ViewOption struct{ set func(*wire.Request) }
 
 // Tokens labels the rows and columns that stand for tokens: the axes query, key and seq.
@@ -34,6 +34,9 @@ func view(kind wire.Kind, style wire.PictureStyle, options []ViewOption, xs ...T
 	if r.Within != 0 && kind != wire.KindCompare {
 		stop("Within is an option of Compare alone")
 	}
+	if len(r.Controls) > 0 && kind != wire.KindExplore {
+		stop("the control " + r.Controls[0].Name + " belongs to Explore")
+	}
 	a := do(r)
 	show(a.DisplayID)
 	return a
@@ -49,18 +52,20 @@ func (x Tensor) Interactive(options ...ViewOption) {
 
 // Verdict is what a check found.
 type Verdict struct {
-	Pass          bool    // every cell lies within its bound
+	Pass          bool    // every cell lies within its bound, and RelL2 within LimitL2
 	Cells, Failed int     // compared, and outside
 	MaxRatio      float64 // largest error / bound
 	MaxAbs        float64 // largest |error|
 	MaxRel        float64 // largest |error / reference|
 	MaxULP        float64 // largest error in f32 steps
 	RelL2         float64 // root of the sum of squared errors over that of squared references
+	LimitL2       float64 // what RelL2 may be: a few times what roundings make on average
 	Report        string  // the text that the check shows
 }
 
 // Check computes the tensor again in float64, from the values that its chain of calls began with, and compares each cell with a
-// bound on what f32 arithmetic may be off by. It shows the verdict, the worst cell, the chain, and error / bound as a picture.
+// bound on what f32 arithmetic may be off by, and all cells together with what it is off by on average. It shows the verdict, the
+// worst cell, the chain, and error / bound as a picture.
 func (x Tensor) Check(options ...ViewOption) Verdict {
 	a := x.view(wire.KindCheck, 0, options)
 	if a.Verdict == nil {
@@ -71,7 +76,7 @@ func (x Tensor) Check(options ...ViewOption) Verdict {
 
 func verdict(a wire.Answer) Verdict {
 	v := a.Verdict
-	return Verdict{v.Pass, v.Cells, v.Failed, v.MaxRatio, v.MaxAbs, v.MaxRel, v.MaxULP, v.RelL2, a.Text}
+	return Verdict{v.Pass, v.Cells, v.Failed, v.MaxRatio, v.MaxAbs, v.MaxRel, v.MaxULP, v.RelL2, v.LimitL2, a.Text}
 }
 
 // Within widens the tolerance of Compare by an absolute amount, the same for every cell: for expected values that are less
@@ -89,12 +94,15 @@ func Compare(mine, expected Tensor, options ...ViewOption) Verdict {
 	return verdict(a)
 }
 
-// Passed says whether every cell lies within its bound.
+// Passed says whether every cell lies within its bound and all together within theirs.
 func (v Verdict) Passed() bool { return v.Pass }
 
 func (v Verdict) String() string {
 	if v.Pass {
 		return fmt.Sprintf("pass: error/bound %.3g over %d cells", v.MaxRatio, v.Cells)
+	}
+	if v.Failed == 0 {
+		return fmt.Sprintf("FAIL: relative L2 error %.3g, limit %.3g", v.RelL2, v.LimitL2)
 	}
 	return fmt.Sprintf("FAIL: error/bound %.3g, %d of %d cells", v.MaxRatio, v.Failed, v.Cells)
 }

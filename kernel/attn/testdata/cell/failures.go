@@ -45,3 +45,5 @@ var _ = fails("require", func() { attn.Require(attn.Verdict{Cells: 4, Failed: 1,
 var _ = fails("compare shapes", func() { attn.Compare(heads(2, 3, 4).Named("q"), heads(2, 4, 3)) })
 var _ = fails("within", func() { heads(2, 3, 4).Heatmap(attn.Within(1)) })
 var _ = fails("compare within", func() { attn.Compare(heads(2, 3, 4), heads(2, 3, 4), attn.Within(-1)) })
+var _ = fails("explore parameter", func() { attn.Explore(heads(1, 2, 4).RoPE(attn.HalfSplit(4)), attn.Dial("ofset", -1, 1)) })
+var _ = fails("dial elsewhere", func() { heads(1, 2, 4).Heatmap(attn.Dial("offset", -1, 1)) })
