@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/attnb/attnb/cudaops/devices"
+	"github.com/attnb/attnb/kernel/proxy/runtimedir"
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+// TestMain is attnb itself when it is called with a command.
+func TestMain(m *testing.M) {
+	if os.Getenv("ATTNB_TEST_MAIN") != "" {
+		os.Exit(run(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+func attnb(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "ATTNB_TEST_MAIN=1", devices.Variable+"=host")
+	return cmd
+}
+
+func TestExitStatus(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{nil, 2}, {[]string{"help"}, 0}, {[]string{"--help"}, 0}, {[]string{"version"}, 0}, {[]string{"nope"}, 2},
+		{[]string{"kernel"}, 2}, {[]string{"kernel", "/no/such/file"}, 1}, {[]string{"device"}, 2}, {[]string{"device", "--nope"}, 2},
+		{[]string{"device", "--socket", "/no/such/dir/s"}, 1},
+	} {
+		cmd := attnb(c.args...)
+		out, _ := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != c.want || len(out) == 0 {
+			t.Errorf("attnb %v: exit status %d, want %d, and wrote %q", c.args, got, c.want, out)
+		}
+	}
+}
+
+func TestKernelID(t *testing.T) {
+	for file, want := range map[string]string{
+		"/run/kernel-0a1b-2c.json": "0a1b-2c", "kernel-x.json": "", "tmpabc.json": "", "/kernel-1/other.json": "", "kernel-.json": "",
+	} {
+		if got := kernelID(file); got != want {
+			t.Errorf("%s: %q, want %q", file, got, want)
+		}
+	}
+}
+
+// device starts a device process with a lifeline, and a process of the same kernel.
+func device(t *testing.T) (cmd *exec.Cmd, lifeline *os.File, dir string, other *exec.Cmd) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "attnb-d-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "device")
+	cmd = attnb("device", "--socket", socket, "--runtime", dir)
+	cmd.ExtraFiles = []*os.File{read}
+	other = exec.Command("sleep", "300")
+	other.Env = append(os.Environ(), runtimedir.EnvRuntime+"="+dir)
+	for _, c := range []*exec.Cmd{cmd, other} {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Process.Kill() })
+	}
+	read.Close()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := wire.Dial(socket)
+		if err == nil {
+			conn.Close()
+			return cmd, write, dir, other
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wait(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	timer := time.AfterFunc(5*time.Second, func() {
+		t.Errorf("%v still runs", cmd.Args)
+		cmd.Process.Kill()
+	})
+	cmd.Wait()
+	timer.Stop()
+}
+
+func TestDeviceCleansUpAfterItsKernel(t *testing.T) {
+	cmd, lifeline, dir, other := device(t)
+	cmd.Process.Signal(syscall.SIGINT) // of a terminal: not for it
+	lifeline.Close()
+	wait(t, cmd)
+	wait(t, other)
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the runtime directory is still there: %v", err)
+	}
+	if cmd.ProcessState.ExitCode() != 0 {
+		t.Errorf("ended by %v", cmd.ProcessState)
+	}
+}
+
+func TestDeviceLeavesTheRestToItsKernel(t *testing.T) {
+	cmd, lifeline, dir, other := device(t)
+	defer lifeline.Close()
+	cmd.Process.Signal(syscall.SIGTERM)
+	wait(t, cmd)
+	if _, err := os.Stat(dir); err != nil {
+		t.Error(err)
+	}
+	if s := runtimedir.State(other.Process.Pid); s == 0 || s == 'Z' {
+		t.Error("a process of the kernel was ended")
+	}
+}
