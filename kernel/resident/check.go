@@ -8,6 +8,7 @@ import (
 
 	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/reference/bound"
+	"github.com/attnb/attnb/reference/noise"
 	"github.com/attnb/attnb/reference/parity"
 	"github.com/attnb/attnb/viz"
 )
@@ -59,12 +60,7 @@ func (c *conn) check(r wire.Request) (wire.Answer, error) {
 	if err != nil {
 		return wire.Answer{}, err
 	}
-	return wire.Answer{DisplayID: id, Text: f.text(), Verdict: verdict(f.report)}, nil
-}
-
-func verdict(r parity.Report) *wire.Verdict {
-	return &wire.Verdict{Pass: r.Pass, Cells: r.N, Failed: r.Failed,
-		MaxRatio: r.MaxRatio, MaxAbs: r.MaxAbs, MaxRel: r.MaxRel, MaxULP: r.MaxULP, RelL2: r.RelL2}
+	return wire.Answer{DisplayID: id, Text: f.text(), Verdict: f.verdict()}, nil
 }
 
 // notes say what the replay could not reach.
@@ -95,7 +91,7 @@ type finding struct {
 	chain  []string
 	notes  []string
 	tokens []string
-	report parity.Report
+	judged
 	ratios []float32
 	worst  parity.Cell
 }
@@ -106,9 +102,14 @@ func (f *finding) compare(ctx context.Context, s *server, rep *replay, x operand
 		return err
 	}
 	if len(x.shape) == 3 && x.swapped() {
+		spread, err := bound.Swap(want.asNoise().Heads)
+		if err != nil {
+			return err
+		}
 		if want.Heads, err = bound.Swap(want.Heads); err != nil {
 			return err
 		}
+		want.noise = spread.Value
 	}
 	got, err := fetch(s.d, x)
 	if err != nil {
@@ -118,6 +119,7 @@ func (f *finding) compare(ctx context.Context, s *server, rep *replay, x operand
 	if f.report, err = parity.Compare(got, value, limit); err != nil {
 		return err
 	}
+	f.limitL2 = noise.Limit(got, value, flat(want.noise))
 	for _, r := range parity.Ratio(got, value, limit) {
 		f.ratios = append(f.ratios, float32(r))
 	}
@@ -132,11 +134,7 @@ func (f *finding) headline() string {
 	if f.name != "" {
 		what = quote(f.name)
 	}
-	r := f.report
-	if r.Pass {
-		return fmt.Sprintf("Check %s: pass, error/bound %.3g", what, r.MaxRatio)
-	}
-	return fmt.Sprintf("Check %s: FAIL, error/bound %.3g, %d of %d cells", what, r.MaxRatio, r.Failed, r.N)
+	return fmt.Sprintf("Check %s: %s", what, f.outcome("bound"))
 }
 
 // where gives the coordinates of a flat index by axis, with tokens.
@@ -168,6 +166,7 @@ func (f *finding) text() string {
 	fmt.Fprintf(&b, "%s\n", f.headline())
 	fmt.Fprintf(&b, "  %s %s: %d cells against float64, %d failed\n", f.root.op, shapeWords(f.shape, f.axes), r.N, r.Failed)
 	fmt.Fprintf(&b, "  max abs %.3g, max rel %.3g, max ULP %.4g\n", r.MaxAbs, r.MaxRel, r.MaxULP)
+	fmt.Fprintf(&b, "  %s\n", f.wordsL2())
 	b.WriteString(" ")
 	for class, n := range r.Counts {
 		if n > 0 {

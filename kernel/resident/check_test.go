@@ -102,7 +102,7 @@ func TestCheckChains(t *testing.T) {
 			for _, n := range x.Shape {
 				cells *= n
 			}
-			if v := a.Verdict; !v.Pass || v.Failed != 0 || v.Cells != cells || !(v.MaxRatio < 0.9) {
+			if v := a.Verdict; !v.Pass || v.Failed != 0 || v.Cells != cells || !(v.MaxRatio < 0.9) || !(v.RelL2 <= 0.5*v.LimitL2) {
 				t.Errorf("%v %v: %+v\n%s", x.Axes, x.Shape, v, a.Text)
 			}
 			d, err := c.Display(a.DisplayID)
@@ -142,6 +142,7 @@ type faulty struct {
 	*host.Backend
 	rope    func(r cudaops.RoPE) cudaops.RoPE
 	softmax func(m cudaops.Mask) cudaops.Mask
+	decode  func(q, k, v cudaops.View) (cudaops.View, cudaops.View, cudaops.View)
 	scale   float32
 	bug     bool // panic in the first Download
 }
@@ -158,6 +159,13 @@ func (f *faulty) Softmax(dst, src cudaops.View, m cudaops.Mask) error {
 		m = f.softmax(m)
 	}
 	return f.Backend.Softmax(dst, src, m)
+}
+
+func (f *faulty) Decode(dst, q, k, v cudaops.View, scale float32) error {
+	if f.decode != nil {
+		q, k, v = f.decode(q, k, v)
+	}
+	return f.Backend.Decode(dst, q, k, v, scale)
 }
 
 func (f *faulty) Scores(dst, q, k cudaops.View, scale float32) error {
@@ -240,6 +248,7 @@ func TestReport(t *testing.T) {
 	want := `Check Softmax: FAIL, error/bound R, 3 of 4 cells
   Softmax [heads 1, query 2, key 2]: 4 cells against float64, 3 failed
   max abs 1, max rel 1.65, max ULP 1.065e+09
+  relative L2 1.08, R of its limit L
   1 zero 3 mismatched
   worst cell: head 0, query 1 "cat", key 0 "the": got 1, float64 0.377540668798, off by 0.622, bound B
   replayed:
@@ -251,6 +260,7 @@ func TestReport(t *testing.T) {
 	// How tight the bound is belongs to package bound.
 	got := regexp.MustCompile(`error/bound \S+,`).ReplaceAllString(a.Text, "error/bound R,")
 	got = regexp.MustCompile(`bound \d\S+\n`).ReplaceAllString(got, "bound B\n")
+	got = regexp.MustCompile(`\S+ of its limit \S+`).ReplaceAllString(got, "R of its limit L")
 	if got != want {
 		t.Errorf("report\n%s\nwant\n%s", got, want)
 	}

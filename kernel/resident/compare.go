@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attnb/attnb/kernel/wire"
+	"github.com/attnb/attnb/reference/noise"
 	"github.com/attnb/attnb/reference/parity"
 	"github.com/attnb/attnb/viz"
 )
@@ -20,6 +21,7 @@ type party struct {
 	called string
 	values []float32 // in the order of the comparison, as is bound
 	bound  []float64 // how far each value may be from what it stands for
+	noise  []float64 // the variance of that
 	why    string    // what bound is
 }
 
@@ -31,7 +33,7 @@ type comparison struct {
 	tokens         []string
 	cells          []int // the flat indices that are compared; nil: all
 	notes          []string
-	report         parity.Report
+	judged
 }
 
 // compare shows how far two tensors of one shape are apart, and judges that by what f32 arithmetic explains.
@@ -75,7 +77,7 @@ func (c *conn) compare(r wire.Request) (wire.Answer, error) {
 	if err != nil {
 		return wire.Answer{}, err
 	}
-	return wire.Answer{DisplayID: id, Text: m.text(), Verdict: verdict(m.report)}, nil
+	return wire.Answer{DisplayID: id, Text: m.text(), Verdict: m.verdict()}, nil
 }
 
 // align says which axis of expected is which of mine: the one of the same name, or, where the names are others, the one
@@ -159,7 +161,8 @@ func (p *party) fetch(ctx context.Context, s *server, axes []string) error {
 	rep, err := newReplay(p.node)
 	s.store.unlock()
 	if err != nil { // its leaves are gone
-		p.bound = flat(roundings(headsFrom(p.values, []int{len(p.values)})))
+		brought := headsFrom(p.values, []int{len(p.values)})
+		p.bound, p.noise = flat(roundings(brought)), flat(noise.Rounded(brought).Var)
 		p.why = p.called + " rounded to f32: what it came from was freed"
 		return nil
 	}
@@ -173,7 +176,7 @@ func (p *party) fetch(ctx context.Context, s *server, axes []string) error {
 	if err != nil {
 		return err
 	}
-	p.bound = permute(flat(want.Err), p.shape, order)
+	p.bound, p.noise = permute(flat(want.Err), p.shape, order), permute(flat(want.noise), p.shape, order)
 	switch {
 	case len(rep.stand) > 0:
 		p.why = "f32 bound of the last steps of " + p.called + ": what they came from was freed"
@@ -217,17 +220,19 @@ func (n *node) described() string {
 
 func (m *comparison) judge() (err error) {
 	got, want := m.mine.values, widen(m.expected.values)
-	limit := make([]float64, len(got))
+	limit, spread := make([]float64, len(got)), make([]float64, len(got))
 	for i := range limit {
 		limit[i] = m.mine.bound[i] + m.expected.bound[i] + m.within
+		spread[i] = m.mine.noise[i] + m.expected.noise[i] + m.within*m.within/(noise.Factor*noise.Factor)
 	}
 	if m.quantity == scores && m.mask.Causal {
 		m.visibleOnly(len(got))
-		got, want, limit = pick(got, m.cells), pick(want, m.cells), pick(limit, m.cells)
+		got, want, limit, spread = pick(got, m.cells), pick(want, m.cells), pick(limit, m.cells), pick(spread, m.cells)
 	}
 	if len(got) == 0 {
 		return errors.New("every cell is hidden by the mask")
 	}
+	m.limitL2 = noise.Limit(got, want, spread)
 	if m.report, err = parity.Compare(got, want, limit); err == nil && m.cells != nil {
 		m.report.Worst = m.cells[m.report.Worst]
 	}
@@ -263,12 +268,7 @@ func widen(x []float32) []float64 {
 
 // headline is the verdict in one line.
 func (m *comparison) headline() string {
-	r := m.report
-	head := fmt.Sprintf("Compare %s with %s: ", m.mine.called, m.expected.called)
-	if r.Pass {
-		return head + fmt.Sprintf("pass, error/tolerance %.3g", r.MaxRatio)
-	}
-	return head + fmt.Sprintf("FAIL, error/tolerance %.3g, %d of %d cells", r.MaxRatio, r.Failed, r.N)
+	return fmt.Sprintf("Compare %s with %s: %s", m.mine.called, m.expected.called, m.outcome("tolerance"))
 }
 
 // text is the whole report.
@@ -280,7 +280,8 @@ func (m *comparison) text() string {
 		fmt.Fprintf(&b, "  %s\n", odd)
 	}
 	fmt.Fprintf(&b, "  %s: %d cells compared, %d failed\n", shapeWords(m.shape, m.axes), r.N, r.Failed)
-	fmt.Fprintf(&b, "  max abs %.3g, max rel %.3g, max ULP %.4g, relative L2 %.3g\n", r.MaxAbs, r.MaxRel, r.MaxULP, r.RelL2)
+	fmt.Fprintf(&b, "  max abs %.3g, max rel %.3g, max ULP %.4g\n", r.MaxAbs, r.MaxRel, r.MaxULP)
+	fmt.Fprintf(&b, "  %s\n", m.wordsL2())
 	mine, expected := m.mine, m.expected
 	fmt.Fprintf(&b, "  worst cell: %s: %s %.9g, %s %.9g, off by %.3g\n", m.where(w, m.tokens), mine.called, mine.values[w],
 		expected.called, expected.values[w], math.Abs(float64(mine.values[w])-float64(expected.values[w])))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/kernel/wire"
+	"github.com/attnb/attnb/reference"
 	"github.com/attnb/attnb/reference/bound"
 )
 
@@ -23,6 +24,7 @@ type result struct {
 // truth is a value in a replay.
 type truth struct {
 	bound.Heads
+	noise reference.Heads // variance of the error of each cell
 	meta
 }
 
@@ -33,6 +35,7 @@ type op struct {
 	optional int      // how many of the last ones may be missing
 	run      func(j *job, p wire.Params, in []operand) ([]result, error)
 	replay   func(p wire.Params, in []truth) ([]bound.Heads, error)
+	noise    func(p wire.Params, in []truth) (reference.Heads, error) // of the result of replay; nil: the op moves values
 }
 
 // ops is the table of all operations.
@@ -44,15 +47,15 @@ var ops = map[wire.Op]op{
 	wire.OpAxes:    {args: []string{"x"}, run: runAxes, replay: replayAxes},
 	wire.OpIndex:   {args: []string{"x"}, run: runIndex, replay: replayIndex},
 	wire.OpRows:    {args: []string{"x"}, run: runRows, replay: replayRows},
-	wire.OpRoPE:    {args: []string{"x"}, run: runRoPE, replay: replayRoPE},
-	wire.OpScores:  {args: []string{"q", "k"}, run: runScores, replay: replayScores},
-	wire.OpSoftmax: {args: []string{"x"}, run: runSoftmax, replay: replaySoftmax},
-	wire.OpContext: {args: []string{"p", "v"}, run: runContext, replay: replayContext},
-	wire.OpPrefill: {args: []string{"q", "k", "v"}, run: runPrefill, replay: replayPrefill},
-	wire.OpDecode:  {args: []string{"q", "k", "v"}, run: runDecode, replay: replayDecode},
+	wire.OpRoPE:    {args: []string{"x"}, run: runRoPE, replay: replayRoPE, noise: noiseRoPE},
+	wire.OpScores:  {args: []string{"q", "k"}, run: runScores, replay: replayScores, noise: noiseScores},
+	wire.OpSoftmax: {args: []string{"x"}, run: runSoftmax, replay: replaySoftmax, noise: noiseSoftmax},
+	wire.OpContext: {args: []string{"p", "v"}, run: runContext, replay: replayContext, noise: noiseContext},
+	wire.OpPrefill: {args: []string{"q", "k", "v"}, run: runPrefill, replay: replayPrefill, noise: noisePrefill},
+	wire.OpDecode:  {args: []string{"q", "k", "v"}, run: runDecode, replay: replayDecode, noise: noiseDecode},
 	wire.OpAppend:  {args: []string{"cache", "rows"}, run: runAppend, replay: replayAppend},
-	wire.OpAdd:     {args: []string{"a", "b"}, run: runAdd, replay: replayAdd},
-	wire.OpLinear:  {args: []string{"x", "w", "b"}, optional: 1, run: runLinear, replay: replayLinear},
+	wire.OpAdd:     {args: []string{"a", "b"}, run: runAdd, replay: replayAdd, noise: noiseAdd},
+	wire.OpLinear:  {args: []string{"x", "w", "b"}, optional: 1, run: runLinear, replay: replayLinear, noise: noiseLinear},
 }
 
 // job is one run of an op. It releases the views that the op made on its way.

@@ -38,13 +38,18 @@ func replayRoPE(p wire.Params, in []truth) ([]bound.Heads, error) {
 	if err != nil {
 		return nil, err
 	}
+	out, err := bound.ApplyRoPE(h, referenceRoPE(p))
+	return backTo(out, err, in[0])
+}
+
+// referenceRoPE are the parameters as the references take them.
+func referenceRoPE(p wire.Params) reference.RoPE {
 	r := reference.RoPE{Rotary: p.Rotary, Base: p.Base, Interleaved: p.Interleaved, Offset: p.Offset, Positions: p.Positions,
 		InvFreq: p.InvFreq, Float32Angles: p.Float32Angles, Magnitude: p.Magnitude}
 	if r.Base == 0 {
 		r.Base = defaultBase
 	}
-	out, err := bound.ApplyRoPE(h, r)
-	return backTo(out, err, in[0])
+	return r
 }
 
 func runAdd(j *job, _ wire.Params, in []operand) ([]result, error) {

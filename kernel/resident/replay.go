@@ -11,11 +11,12 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/reference"
 	"github.com/attnb/attnb/reference/bound"
+	"github.com/attnb/attnb/reference/noise"
 )
 
-// Limits of one replay: it runs on one core or two, in float64, and holds value and bound of every step.
+// Limits of one replay: it runs on one core or two, in float64, and holds value, bound and noise of every step.
 const (
-	maxReplayCells = 1 << 26 // 1 GiB
+	maxReplayCells = 1 << 26 // 1.5 GiB
 	maxReplayWork  = 1 << 35 // multiply-adds: a minute or two
 )
 
@@ -129,10 +130,11 @@ func (r *replay) compute(ctx context.Context, d *cudaops.Device, n *node) (truth
 			return truth{}, err
 		}
 		leaf := bound.Leaf(headsFrom(data, n.shape))
+		still := noise.Exact(leaf.Value)
 		if r.rounded {
-			leaf.Err = roundings(leaf.Value)
+			leaf.Err, still = roundings(leaf.Value), noise.Rounded(leaf.Value)
 		}
-		return truth{leaf, n.meta}, nil
+		return truth{leaf, still.Var, n.meta}, nil
 	}
 	var in []truth
 	for _, i := range r.inputs(n) {
@@ -142,11 +144,16 @@ func (r *replay) compute(ctx context.Context, d *cudaops.Device, n *node) (truth
 		}
 		in = append(in, t)
 	}
-	outs, err := ops[n.op].replay(n.params, in)
+	def := ops[n.op]
+	outs, err := def.replay(n.params, in)
 	if err != nil {
 		return truth{}, fmt.Errorf("replay of %v: %w", n.op, err)
 	}
-	return truth{outs[n.out], n.meta}, nil
+	spread, err := noiseOf(def, n.params, in, n.out)
+	if err != nil {
+		return truth{}, fmt.Errorf("noise of %v: %w", n.op, err)
+	}
+	return truth{outs[n.out], spread, n.meta}, nil
 }
 
 // spend refuses a replay that would take too much memory or time.

@@ -1,0 +1,121 @@
+package resident
+
+import (
+	"github.com/attnb/attnb/kernel/wire"
+	"github.com/attnb/attnb/reference"
+	"github.com/attnb/attnb/reference/bound"
+	"github.com/attnb/attnb/reference/noise"
+)
+
+// noiseOf is the noise of output out of an op. Where the op has no noise of its own it moves that of its input.
+func noiseOf(def op, p wire.Params, in []truth, out int) (reference.Heads, error) {
+	if def.noise != nil {
+		return def.noise(p, in)
+	}
+	moved := make([]truth, len(in))
+	for i, x := range in {
+		moved[i] = x.asNoise()
+	}
+	outs, err := def.replay(p, moved)
+	if err != nil {
+		return nil, err
+	}
+	return outs[out].Value, nil
+}
+
+// asNoise has the variances in place of the values.
+func (x truth) asNoise() truth {
+	x.Heads = bound.Heads{Value: x.noise, Err: x.noise}
+	return x
+}
+
+// noisy sees a truth by head, as headsOf does.
+func noisy(x truth) (noise.Heads, error) {
+	value, err := headsOf(x)
+	if err != nil {
+		return noise.Heads{}, err
+	}
+	variance, err := headsOf(x.asNoise())
+	return noise.Heads{Value: value.Value, Var: variance.Value}, err
+}
+
+// noiseBackTo is backTo for variances.
+func noiseBackTo(v reference.Heads, err error, x truth) (reference.Heads, error) {
+	outs, err := backTo(bound.Heads{Value: v, Err: v}, err, x)
+	if err != nil {
+		return nil, err
+	}
+	return outs[0].Value, nil
+}
+
+// flatNoise are values and variances in the order in which they lie.
+func flatNoise(x truth) noise.Heads { return noise.Heads{Value: x.Value, Var: x.noise} }
+
+func noiseRoPE(p wire.Params, in []truth) (reference.Heads, error) {
+	x, err := noisy(in[0])
+	if err != nil {
+		return nil, err
+	}
+	v, err := noise.RoPE(x, referenceRoPE(p))
+	return noiseBackTo(v, err, in[0])
+}
+
+func noiseScores(p wire.Params, in []truth) (reference.Heads, error) {
+	q, err := noisy(in[0])
+	if err != nil {
+		return nil, err
+	}
+	k, err := noisy(in[1])
+	if err != nil {
+		return nil, err
+	}
+	return noise.Scores(q, k, scale(p, last(in[0].shape)))
+}
+
+func noiseSoftmax(p wire.Params, in []truth) (reference.Heads, error) {
+	return noise.Softmax(flatNoise(in[0]), visible(softmaxMask(p, in[0].meta)))
+}
+
+func noiseContext(_ wire.Params, in []truth) (reference.Heads, error) {
+	p, err := noisy(in[0])
+	if err != nil {
+		return nil, err
+	}
+	v, err := noisy(in[1])
+	if err != nil {
+		return nil, err
+	}
+	return noise.Context(p, v)
+}
+
+func noisePrefill(p wire.Params, in []truth) (reference.Heads, error) {
+	var by [3]noise.Heads
+	for i := range by {
+		x, err := noisy(in[i])
+		if err != nil {
+			return nil, err
+		}
+		by[i] = x
+	}
+	s, _ := by[0].Value[0].Dims()
+	t, _ := by[1].Value[0].Dims()
+	v, err := noise.Attention(by[0], by[1], by[2], scale(p, last(in[0].shape)), visible(maskOf(p, s, t)))
+	return noiseBackTo(v, err, in[0])
+}
+
+func noiseDecode(p wire.Params, in []truth) (reference.Heads, error) {
+	p.Mask = wire.MaskNone
+	return noisePrefill(p, in)
+}
+
+func noiseAdd(_ wire.Params, in []truth) (reference.Heads, error) {
+	return noise.Add(flatNoise(in[0]), flatNoise(in[1]))
+}
+
+func noiseLinear(_ wire.Params, in []truth) (reference.Heads, error) {
+	var b noise.Heads
+	if len(in) > 2 {
+		b = flatNoise(in[2])
+	}
+	return noise.Linear(flatNoise(in[0]), flatNoise(in[1]), b)
+}
