@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import anywidget
+import ipywidgets
 import pytest
 
 from conftest import ATTN, TIMEOUT, Kernel
@@ -96,6 +98,27 @@ def front(own_kernel: Kernel) -> Iterator[Front]:
     kinds = [m["msg_type"] for m in own]
     assert kinds.index("display_data") > max(i for i, kind in enumerate(kinds) if kind == "comm_open")
     yield front
+
+
+def classes(base: type) -> Iterator[type]:
+    for cls in base.__subclasses__():
+        yield cls
+        yield from classes(cls)
+
+
+def test_models_are_those_of_ipywidgets(front: Front) -> None:
+    """Names, versions and entries of the states are what the packages on the page have."""
+    own = (cls for cls in classes(ipywidgets.Widget) if cls.__module__.startswith("ipywidgets.") and cls is not ipywidgets.interactive)
+    known = {cls._model_name.default_value: cls for cls in own}
+    known["AnyModel"] = type("Any", (anywidget.AnyWidget,), {"_esm": "export default {}"})
+    for state in front.states.values():
+        cls = known[state["_model_name"]]
+        reference = cls().get_state()
+        for name in ("_model_module", "_model_module_version", "_view_module", "_view_module_version", "_view_name"):
+            assert state[name] == reference[name], (state["_model_name"], name)
+        ours = {"png", "alt", "note", "busy", "width", "height", "_css"} if state["_model_name"] == "AnyModel" else set()
+        assert set(state) - ours <= set(reference), state["_model_name"]
+    assert {s["_model_name"] for s in front.states.values()} >= {"AnyModel", "HBoxModel", "VBoxModel", "IntSliderModel", "LayoutModel"}
 
 
 def test_turn(front: Front) -> None:

@@ -8,9 +8,12 @@ import "github.com/attnb/attnb/kernel/wire"
 //
 //	attn.Explore(s.Softmax(), attn.Dial("offset", -64, 64), attn.Choice("pairing"))
 //
-// Without a control it gets the usual ones. [Title] and [Tokens] work as in a Heatmap. What the chain needs stays in
-// memory as long as the picture is live: until its page, the kernel or the sixty-fourth picture after it ends it. A page without widgets shows the
-// picture as it was made.
+// Without a control it gets the usual ones. [Title] and [Tokens] work as in a Heatmap.
+//
+// What the chain needs stays in memory as long as the picture is live: until its cell runs again, or 64 others came after it.
+// A page needs ipywidgets and anywidget for the controls. Without them, in an export and in a notebook that is not trusted there is the
+// picture as it was made. Where a notebook is opened with another kernel, its cell must run again; a Heatmap beside it
+// shows there too.
 func Explore(x Tensor, options ...ViewOption) { x.view(wire.KindExplore, 0, options) }
 
 // Dial is a slider of Explore:
