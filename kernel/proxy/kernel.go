@@ -88,6 +88,7 @@ func Run(ctx context.Context, opts Options) error {
 	}()
 	link := &widgetLink{k: k}
 	k.widgets = widgets.New(link, link, log)
+	defer link.close()
 	defer k.widgets.Close()
 	if k.device, err = startDevice(k); err != nil {
 		return err

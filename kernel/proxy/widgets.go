@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -18,8 +19,9 @@ const viewType = "application/vnd.jupyter.widget-view+json"
 type widgetLink struct {
 	k *Kernel
 
-	mu   sync.Mutex
-	conn *wire.Conn
+	mu     sync.Mutex
+	conn   *wire.Conn
+	closed bool
 }
 
 // Send publishes a widget's message.
@@ -73,7 +75,10 @@ func (l *widgetLink) do(f func(*wire.Conn) error) error {
 func (l *widgetLink) connection() (*wire.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.conn != nil {
+	switch {
+	case l.closed:
+		return nil, errors.New("the kernel ends")
+	case l.conn != nil:
 		return l.conn, nil
 	}
 	c, err := wire.Dial(l.k.device.socket)
@@ -89,6 +94,17 @@ func (l *widgetLink) drop(c *wire.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == c {
+		l.conn = nil
+	}
+}
+
+// close ends the connection; a run under way fails.
+func (l *widgetLink) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.conn != nil {
+		l.conn.Close()
 		l.conn = nil
 	}
 }

@@ -192,8 +192,9 @@ func (m *Manager) message(in Message, c content) error {
 		return nil
 	case control:
 		return fmt.Errorf("method %.40q of the control comm", d.Method)
-	case x == nil:
-		return errors.New("no such widget")
+	case x == nil: // of a page that a kernel before this one had served
+		m.log.Debug("no such widget", "comm", c.ID)
+		return nil
 	}
 	return x.receive(in, d)
 }
