@@ -10,10 +10,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect, sync_playwright
 
 from conftest import ATTN, KERNEL, ROOT
-from test_lab import CHROMIUM, SLOW, page, run_all, wait_until_up  # noqa: F401: page is a fixture
+from test_lab import CHROMIUM, SLOW, run_all, wait_until_up
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium (Debian: apt-get install chromium)")
 
@@ -32,6 +32,10 @@ CELLS = [
     LAYER + 'attn.Explore(p.Head(0), attn.Dial("key offset", -64, 1<<28))',
     '%%\nfmt.Println("begun")\ntime.Sleep(6 * time.Second)\nfmt.Println("ended")',
 ]
+
+# A browser that asks nobody for anything.
+QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+         "--disable-sync", "--disable-quic"]  # fmt: skip
 
 # The bytes that a picture shows, as text, or nothing where there is none.
 BYTES = """async image => {
@@ -55,7 +59,7 @@ def notebook(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         server = subprocess.Popen(
             [sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--ip=127.0.0.1",
              "--IdentityProvider.token=secret", f"--notebook-dir={tmp_path}", "--allow-root",
-             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"],
+             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"],
             stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         try:
@@ -64,6 +68,16 @@ def notebook(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         finally:
             server.terminate()
             server.wait(timeout=30)
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        try:
+            yield browser.new_page(viewport={"width": 1500, "height": 1000})
+        finally:
+            browser.close()
 
 
 def cell(page: Page, index: int) -> Locator:
@@ -114,7 +128,7 @@ def type_value(page: Page, index: int, value: int) -> None:
     readout.press("Enter")
 
 
-def test_explore(notebook: tuple[str, Path], page: Page) -> None:  # noqa: F811
+def test_explore(notebook: tuple[str, Path], page: Page) -> None:
     address, file = notebook
     page.goto(address)
     expect(page.locator(".jp-Notebook .jp-CodeCell")).to_have_count(len(CELLS), timeout=SLOW)
@@ -158,6 +172,8 @@ def test_explore(notebook: tuple[str, Path], page: Page) -> None:  # noqa: F811
 
     screenshots = ROOT / "build" / "screenshots"
     screenshots.mkdir(parents=True, exist_ok=True)
+    for toast in page.locator(".jp-toast-button", has_text="No").all():
+        toast.click()
     cell(page, 0).scroll_into_view_if_needed()
     page.screenshot(path=screenshots / "explore.png")
 
