@@ -187,21 +187,26 @@ func (f *finding) text() string {
 	return b.String()
 }
 
+// showErrors uncovers the cells under a mask that are not 0, as they should be.
+func showErrors(matrices []viz.Matrix) {
+	for i := range matrices {
+		m := &matrices[i]
+		if hidden := m.Hidden; hidden != nil {
+			m.Hidden = func(row, col int) bool { return hidden(row, col) && m.Values[row*m.Cols+col] == 0 }
+		}
+	}
+}
+
 // display is the error heatmap with the report beside it.
 func (f *finding) display() (wire.Display, error) {
 	hm, err := f.heatmap(f.headline(), viz.Errors, f.ratios, f.tokens)
 	if err != nil {
 		return wire.Display{}, err
 	}
-	for i := range hm.Matrices {
-		m := &hm.Matrices[i]
-		hidden := m.Hidden
-		switch {
-		case hidden == nil:
-		case f.root.quantity == scores:
-			m.Hidden = nil // scores under the mask are computed, and checked, all the same
-		default:
-			m.Hidden = func(row, col int) bool { return hidden(row, col) && m.Values[row*m.Cols+col] == 0 } // an error shows
+	showErrors(hm.Matrices)
+	if f.root.quantity == scores {
+		for i := range hm.Matrices {
+			hm.Matrices[i].Hidden = nil // scores under the mask are computed, and checked, all the same
 		}
 	}
 	m, row, col := f.place(f.worst.Index)

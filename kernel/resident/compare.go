@@ -188,36 +188,6 @@ func (p *party) fetch(ctx context.Context, s *server, axes []string) error {
 	return nil
 }
 
-// brought says that the values are the user's: a leaf, or a view of one.
-func (n *node) brought() bool {
-	for isView(n.op) {
-		n = n.in[0]
-	}
-	return n.op == wire.OpNone
-}
-
-// isView says that an op has one input and moves its values at most.
-func isView(op wire.Op) bool {
-	switch op {
-	case wire.OpAxes, wire.OpIndex, wire.OpRows, wire.OpSwap, wire.OpHeads, wire.OpMerge, wire.OpSplit:
-		return true
-	}
-	return false
-}
-
-// described is called, but a view without a name of its own is called by what it views.
-func (n *node) described() string {
-	switch {
-	case n.label != "" || !isView(n.op):
-		return n.called()
-	case n.op == wire.OpAxes:
-		return n.in[0].described()
-	case n.op == wire.OpSplit:
-		return []string{"q", "k", "v"}[n.out] + " of " + n.in[0].described()
-	}
-	return opName(n.op, n.params) + " of " + n.in[0].described()
-}
-
 func (m *comparison) judge() (err error) {
 	got, want := m.mine.values, widen(m.expected.values)
 	limit, spread := make([]float64, len(got)), make([]float64, len(got))
@@ -337,10 +307,8 @@ func (m *comparison) display() (wire.Display, error) {
 	if err != nil {
 		return wire.Display{}, err
 	}
-	for i := range hm.Matrices {
-		if m.cells == nil {
-			hm.Matrices[i].Hidden = nil
-		}
+	if m.cells == nil {
+		showErrors(hm.Matrices)
 	}
 	if m.report.MaxRatio > 0 {
 		matrix, row, col := m.place(m.report.Worst)

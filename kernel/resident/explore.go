@@ -139,10 +139,7 @@ func (c *conn) newExploration(r wire.Request) (*exploration, []input, error) {
 	in := []input{{"x", t.name, t.node.meta}}
 	x := &exploration{root: t.node, title: r.Text, labels: r.Labels}
 	if x.title == "" {
-		x.title = t.node.label
-	}
-	if x.title == "" {
-		x.title = t.node.made()
+		x.title = t.node.title()
 	}
 	if x.knobs, err = knobsFor(t.node, r.Controls); err != nil {
 		return nil, nil, wire.Errorf(wire.BadInput, "Explore: %v%s", err, about(nil, in))

@@ -98,11 +98,3 @@ func (n *node) made() string {
 	}
 	return n.op.String()
 }
-
-// called is how a report names the values of a node.
-func (n *node) called() string {
-	if n.label != "" {
-		return quote(n.label)
-	}
-	return n.made()
-}

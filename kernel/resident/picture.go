@@ -165,7 +165,9 @@ func (c *conn) picture(r wire.Request) (wire.Answer, error) {
 	x := in[0]
 	title := r.Text
 	if title == "" {
-		title = c.s.store.called(nodes[0])
+		c.s.store.mu.Lock()
+		title = nodes[0].title()
+		c.s.store.unlock()
 	}
 	a := arrange(x.meta)
 	if _, _, err := a.labels(r.Labels); err != nil {
@@ -200,14 +202,4 @@ func (c *conn) picture(r wire.Request) (wire.Answer, error) {
 	}
 	id, err := c.s.displays.put(d)
 	return wire.Answer{DisplayID: id}, err
-}
-
-// called is the node's name for a title.
-func (s *store) called(n *node) string {
-	s.mu.Lock()
-	defer s.unlock()
-	if n.label != "" {
-		return n.label
-	}
-	return n.made()
 }
