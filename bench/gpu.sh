@@ -62,6 +62,7 @@ sanitize() {
 }
 
 bench() {
+	"$programs/cuda.test" -test.run '^$' -test.bench . -test.benchtime 20000x | tee "$1/launch.log"
 	timeout 500 "$programs/bench" -out "$1" -commit "$(cat "$programs/commit" 2>/dev/null)" 2>"$1/bench.err" | tee "$1/bench.log"
 	local status=$?
 	grep -v ' ms$' "$1/bench.err" | tail -20

@@ -146,9 +146,9 @@ def add(row):
 
 
 def softmax(row):
-    s = row["S"]
-    x = make(row, 0, s, s)
-    hidden = torch.ones(s, s, dtype=torch.bool, device=DEV).triu(1) if row.get("causal") else None
+    s, d = row["S"], row["d"]
+    x = make(row, 0, s, d)
+    hidden = torch.ones(s, d, dtype=torch.bool, device=DEV).triu(1) if row.get("causal") else None
     f = lambda x: torch.softmax(x if hidden is None else x.masked_fill(hidden, -math.inf), -1)
     found = best([("softmax", f), ("torch.compile", compiled(f))], [(t,) for t in x])
     at = [p[1] for p in sampled(1, s)]
@@ -169,6 +169,21 @@ def linear(row):
     found = best([("linear", F.linear)], list(zip(x, w)))
     at = [p[1] for p in sampled(1, row["S"])]
     return found, rel_l2(found[2][at], x[0][at].double() @ w[0].double().T)
+
+
+def context(row):
+    h, n, d = row["H"], row["S"], row["d"]
+    p, v = make(row, 0, h, n, n, kind="positive"), make(row, 1, h, n, d)
+    found = best([("bmm", torch.bmm)], list(zip(p, v)))
+    at = sampled(h, n)
+    hi, si = [a[0] for a in at], [a[1] for a in at]
+    want = torch.stack([p[0][a, b].double() @ v[0][a].double() for a, b in at])
+    return found, rel_l2(found[2][hi, si], want)
+
+
+def tiny(row):
+    x = normal(0, row["S"], row["d"])
+    return best([("add", lambda x: x + x)], [(x,)]), 0.0
 
 
 def attention(row):
@@ -206,7 +221,7 @@ def attention(row):
     return found, rel_l2(torch.stack(got), torch.stack(want))
 
 
-OPS = {"rope": rope, "gather": gather, "add": add, "softmax": softmax, "append": append, "linear": linear,
+OPS = {"rope": rope, "gather": gather, "add": add, "softmax": softmax, "append": append, "linear": linear, "context": context, "tiny": tiny,
        "prefill": attention, "decode": attention}
 
 

@@ -21,7 +21,12 @@ func cases() []benchCase {
 	for _, offset := range []int{0, 1000000, 1048575 - manyRows + 1} {
 		all = append(all, ropeCase(offset))
 	}
-	all = append(all, gatherCase(), addCase(), softmaxCase(false), softmaxCase(true), appendCase(1024), appendCase(65536), linearCase())
+	all = append(all, gatherCase(), addCase(), softmaxCase(manyRows, manyRows, false), softmaxCase(manyRows, manyRows, true))
+	for _, cols := range []int{128, 1024, 4096, 32768, 65536} {
+		all = append(all, softmaxCase(manyRows*manyRows/cols, cols, false))
+	}
+	all = append(all, softmaxCase(manyRows, manyRows-1, false), // rows that are not aligned
+		appendCase(1024), appendCase(65536), linearCase(), contextCase(32, 128, 2048), tinyCase())
 	for _, g := range [][2]int{{16, 64}, {32, 128}} {
 		for _, s := range []int{128, 512, 1024, 4096, 16384} {
 			all = append(all, prefillCase(g[0], g[0], g[1], s, ""))
@@ -34,7 +39,7 @@ func cases() []benchCase {
 			all = append(all, decodeCase(g[0], g[1], g[2], t))
 		}
 	}
-	return all
+	return append(all, decodeCase(64, 8, 128, 65536), decodeCase(32, 1, 128, 65536), decodeCase(2, 2, 64, 65536))
 }
 
 // input uploads normal values as [h, s, d], one tensor for each set, and keeps the host's copy of the first. Tensor number
@@ -183,14 +188,14 @@ func addCase() benchCase {
 	}
 }
 
-func softmaxCase(causal bool) benchCase {
-	n := float64(4 * manyRows * manyRows)
+func softmaxCase(rows, cols int, causal bool) benchCase {
+	n := 4 * float64(rows) * float64(cols)
 	mask := cudaops.Mask{Causal: causal}
 	return benchCase{
-		row: row{Op: "softmax", Path: "", S: manyRows, D: manyRows, Causal: causal}, bytes: 2 * n, inputs: n,
+		row: row{Op: "softmax", Path: "", S: rows, D: cols, Causal: causal}, bytes: 2 * n, inputs: n,
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
-			host, x, err := p.input(m, sets, 0, 1, manyRows, manyRows, "")
+			host, x, err := p.input(m, sets, 0, 1, rows, cols, "")
 			if err != nil {
 				return p, err
 			}
@@ -199,8 +204,32 @@ func softmaxCase(causal bool) benchCase {
 				return y, err
 			}
 			p.run = func(set int) error { return drop(op(set)) }
-			p.error = checked(m, 1, manyRows, func() (*cudaops.Buffer, error) { return op(0) }, func(_, s int) []float64 {
-				return softmax(widen(host[s*manyRows:][:manyRows]), mask.Visible(s, manyRows))
+			p.error = checked(m, 1, rows, func() (*cudaops.Buffer, error) { return op(0) }, func(_, s int) []float64 {
+				return softmax(widen(host[s*cols:][:cols]), mask.Visible(s, cols))
+			})
+			return p, nil
+		},
+	}
+}
+
+// tinyCase is an op that the device is done with at once: what remains is the way there.
+func tinyCase() benchCase {
+	const n = 64
+	return benchCase{
+		row: row{Op: "tiny", Path: "add", D: n, S: 1}, bytes: 3 * 4 * n, inputs: 1e12, // one set
+		prepare: func(m *meter, _ int) (*prepared, error) {
+			p := &prepared{}
+			a, x, err := p.input(m, 1, 0, 1, 1, n, "")
+			if err != nil {
+				return p, err
+			}
+			p.run = func(int) error { return drop(m.d.Add(x[0], x[0])) }
+			p.error = checked(m, 1, 1, func() (*cudaops.Buffer, error) { return m.d.Add(x[0], x[0]) }, func(int, int) []float64 {
+				sum := widen(a)
+				for i := range sum {
+					sum[i] *= 2
+				}
+				return sum
 			})
 			return p, nil
 		},
@@ -249,21 +278,7 @@ func appendCase(t int) benchCase {
 				})
 				return peak, took, err
 			}
-			// A cache that is full begins again, so that no timed run grows it.
-			p.run = func(set int) error {
-				if _, have, _ := cache.Shape(); have >= 2*t {
-					again, err := cache.Rows(0, t+1)
-					if err != nil {
-						return err
-					}
-					_ = cache.Release()
-					if cache, err = m.d.AppendKV(again, row[0]); err != nil {
-						return err
-					}
-					return again.Release()
-				}
-				return step(set)
-			}
+			p.run, p.mostRuns = step, 60 // fewer in all than the capacity still takes
 			p.error = checked(m, heads, t+1, func() (*cudaops.Buffer, error) { return m.d.AppendKV(x[0], row[0]) }, func(h, s int) []float64 {
 				if s == t {
 					return widen(host[h*headDim:][:headDim])
@@ -297,6 +312,35 @@ func linearCase() benchCase {
 					y[j] = dot(x[r*in:][:in], w[j*in:][:in])
 				}
 				return y
+			})
+			return p, nil
+		},
+	}
+}
+
+func contextCase(h, d, n int) benchCase {
+	return benchCase{
+		row:   row{Op: "context", Path: "FFMA", H: h, KV: h, D: d, S: n, T: n},
+		bytes: 4 * float64(h*n*n+2*h*n*d), flops: 2 * float64(h*n*n) * float64(d), inputs: 4 * float64(h*n*n+h*n*d),
+		prepare: func(m *meter, sets int) (*prepared, error) {
+			p := &prepared{}
+			weights, pb, err := p.input(m, sets, 0, h, n, n, "positive")
+			if err != nil {
+				return p, err
+			}
+			v, vb, err := p.input(m, sets, 1, h, n, d, "")
+			if err != nil {
+				return p, err
+			}
+			p.run = func(set int) error { return drop(m.d.Context(pb[set], vb[set])) }
+			p.error = checked(m, h, n, func() (*cudaops.Buffer, error) { return m.d.Context(pb[0], vb[0]) }, func(head, r int) []float64 {
+				out := make([]float64, d)
+				for j, w := range weights[(head*n+r)*n:][:n] {
+					for i, x := range v[(head*n+j)*d:][:d] {
+						out[i] += float64(w) * float64(x)
+					}
+				}
+				return out
 			})
 			return p, nil
 		},

@@ -24,7 +24,8 @@ type Backend struct {
 	blocks    map[pointer]int64 // bytes of each allocation
 	inUse     int64
 	quota     int64
-	fault     error // set for good by an error that kills the context
+	decodeScratch
+	fault error // set for good by an error that kills the context
 
 	retained, streaming bool
 
@@ -60,12 +61,8 @@ func (b *Backend) do(op string, f func() error) error {
 
 // queue is do for an op whose work the device does later.
 func (b *Backend) queue(op string, f func() error) error {
-	return b.do(op, func() error {
-		if err := f(); err != nil {
-			return err
-		}
-		return b.progress.mark(op, b.stream)
-	})
+	b.progress.next(op)
+	return b.do(op, f)
 }
 
 // failed gives an error of the driver its meaning.

@@ -106,8 +106,9 @@ func memFree(p pointer, s cu.Stream) error {
 
 // pinned returns host memory that the GPU reads and writes by itself.
 func pinned(bytes int) ([]byte, error) {
+	const deviceMap = 2 // CU_MEMHOSTALLOC_DEVICEMAP
 	var p unsafe.Pointer
-	if err := result(C.cuMemHostAlloc(&p, C.size_t(bytes), 0)); err != nil {
+	if err := result(C.cuMemHostAlloc(&p, C.size_t(bytes), deviceMap)); err != nil {
 		return nil, err
 	}
 	return unsafe.Slice((*byte)(p), bytes), nil
@@ -116,18 +117,23 @@ func pinned(bytes int) ([]byte, error) {
 func freePinned(b []byte) error { return cu.MemFreeHost(unsafe.Pointer(unsafe.SliceData(b))) }
 
 // onDevice is the address under which the GPU sees pinned memory.
-func onDevice(b []byte) (cu.DevicePtr, error) {
+func onDevice(b []byte) (pointer, error) {
 	var p C.CUdeviceptr
 	err := result(C.cuMemHostGetDevicePointer(&p, unsafe.Pointer(unsafe.SliceData(b)), 0))
-	return cu.DevicePtr(p), err
+	return pointer(p), err
 }
 
 // cu's handles are structs of one C pointer; their fields are not exported.
 func stream(s cu.Stream) C.CUstream       { return *(*C.CUstream)(unsafe.Pointer(&s)) }
 func function(f cu.Function) C.CUfunction { return *(*C.CUfunction)(unsafe.Pointer(&f)) }
 
-// allowShared lets a kernel take more dynamic shared memory than the 48 KB that any may.
+// allowShared lets a kernel take more dynamic shared memory than the 48 KB that any may, and has the multiprocessor give
+// as much room to shared memory as it can.
 func allowShared(f cu.Function, bytes int) error {
+	const carveout, most = 9, 100 // CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, percent
+	if err := result(C.cuFuncSetAttribute(function(f), carveout, most)); err != nil {
+		return err
+	}
 	return result(C.cuFuncSetAttribute(function(f), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))
 }
 

@@ -4,15 +4,17 @@ package cuda
 
 import "gorgonia.org/cu"
 
-// faultKernel writes to address 16, which is nobody's.
+// faultKernel begins as every kernel does and writes to address 16, which is nobody's.
 const faultKernel = `.version 6.3
 .target sm_75
 .address_size 64
-.visible .entry fault() {
+.visible .entry fault(.param .u64 word, .param .u32 op, .param .u32 reserved) {
 	.reg .b64 a;
 	.reg .b32 x;
+	ld.param.u64 a, [word];
+	ld.param.u32 x, [op];
+	st.volatile.global.u32 [a], x;
 	mov.u64 a, 16;
-	mov.u32 x, 1;
 	st.global.u32 [a], x;
 	ret;
 }
@@ -29,7 +31,7 @@ func (b *Backend) Fault() error {
 		if err != nil {
 			return err
 		}
-		var none struct{}
+		var none struct{ progressParams }
 		b.functions["fault"] = f
 		return launch(b, "fault", grid{1, 1, 1}, 1, 0, &none)
 	})

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attnb/attnb/cudaops"
@@ -59,6 +60,13 @@ func everyKernel() []op {
 			}})
 		}
 	}
+	for _, s := range []int{1, 48, 49} {
+		for _, dim := range []int{37, 64, 128, 130} {
+			all = append(all, op{fmt.Sprintf("context %d %d", s, dim), [][3]int{{4, s, 300}, {2, 300, dim}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+				return d.Context(in[0], in[1])
+			}})
+		}
+	}
 	for _, dim := range []int{8, 16, 24, 40, 64, 72, 96, 100, 128, 130, 192, 200, 256} {
 		scale := 1 / math.Sqrt(float64(dim))
 		for _, heads := range []int{2, 4, 6, 10} {
@@ -98,7 +106,8 @@ func (o op) result(d *cudaops.Device) ([]float32, error) {
 }
 
 // Each kernel is launched, and agrees with the host backend, which the conformance suite holds to the truth at smaller
-// shapes. Run under compute-sanitizer, this test has it see every kernel.
+// shapes. A GPU of few multiprocessors is pretended too: then each block has more to do, in turns. Run under
+// compute-sanitizer, this test has it see every kernel.
 func TestEveryKernel(t *testing.T) {
 	b := openBackend(t, Options{})
 	d := openDevice(t, b)
@@ -108,31 +117,58 @@ func TestEveryKernel(t *testing.T) {
 		missing[name] = true
 	}
 	b.launched = func(name string) { delete(missing, name) }
+	sms := b.gpu.sms
 	for _, o := range everyKernel() {
 		want, err := o.result(h)
 		if err != nil {
 			t.Fatal(o.name, err)
 		}
 		forced := []int{0}
-		if len(o.name) > 7 && o.name[:7] == "prefill" {
+		if strings.HasPrefix(o.name, "prefill") {
 			forced = []int{8, 4, 2}
 		}
-		for _, b.prefillRows = range forced {
-			got, err := o.result(d)
-			if err != nil {
-				t.Fatal(o.name, err)
-			}
-			var diff, norm float64
-			for i, w := range want {
-				diff += (float64(got[i]) - float64(w)) * (float64(got[i]) - float64(w))
-				norm += float64(w) * float64(w)
-			}
-			if e := math.Sqrt(diff / norm); !(e <= 1e-6) {
-				t.Errorf("%s, rows %d: relative L2 distance from the host backend is %g", o.name, b.prefillRows, e)
+		for _, b.gpu.sms = range []int{sms, 1} {
+			for _, b.prefillRows = range forced {
+				got, err := o.result(d)
+				if err != nil {
+					t.Fatal(o.name, err)
+				}
+				if e := distance(got, want); !(e <= 1e-6) {
+					t.Errorf("%s, rows %d, multiprocessors %d: relative L2 distance from the host backend is %g", o.name, b.prefillRows, b.gpu.sms, e)
+				}
 			}
 		}
 	}
 	for name := range missing {
 		t.Errorf("kernel %s was not launched", name)
+	}
+}
+
+// distance is ||got - want|| / ||want||.
+func distance(got, want []float32) float64 {
+	var diff, norm float64
+	for i, w := range want {
+		diff += (float64(got[i]) - float64(w)) * (float64(got[i]) - float64(w))
+		norm += float64(w) * float64(w)
+	}
+	return math.Sqrt(diff / norm)
+}
+
+// A decode's blocks take every key once, and leave no more parts than there is room for.
+func TestSplitKeys(t *testing.T) {
+	for _, sms := range []int{1, 30, 132} {
+		for resident := 1; resident <= 8; resident++ {
+			slots := min(resident, decodePerSM/2) * sms
+			for _, heads := range []int{1, 2, 3, 8, 32, 100, 131, 132, 133, 600, 5000} {
+				for _, tile := range []int{16, 32} {
+					for _, keys := range []int{1, 15, 16, 17, 127, 128, 129, 777, 1024, 8192, 65536, 1 << 20} {
+						splits, each := splitKeys(keys, heads, tile, slots)
+						if splits*each < keys || (splits-1)*each >= keys || splits > 1 && splits*heads > decodePerSM*sms {
+							t.Errorf("%d keys, %d heads, %d slots: %d splits of %d", keys, heads, slots, splits, each)
+						}
+					}
+				}
+			}
+		}
 	}
 }

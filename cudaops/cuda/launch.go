@@ -5,31 +5,42 @@ package cuda
 import (
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/attnb/attnb/cudaops"
 	"gorgonia.org/cu"
 )
 
-// kernelNames are the kernels outside the families that [softmaxes], [prefills] and [decodes] list.
+// kernelNames are the kernels outside the families that [softmaxes], [prefills], [decodeDims], [decodeGroups], [contextRows] and [contextColumns] list.
 var kernelNames = []string{
 	"gather4", "gather1", "add4", "add1", "rope_half4", "rope_half1", "rope_inter4", "rope_inter1",
-	"softmax4_long", "softmax1_long", "gemm_128", "gemm_16", "decode_merge",
+	"softmax4_long", "softmax1_long", "gemm_128", "gemm_16",
 }
 
-// load finds every kernel, so that none is loaded at its first launch, in the middle of someone's work.
+// load finds every kernel, so that none is loaded at its first launch, in the middle of someone's work, and lets those
+// that ask for shared memory have it.
 func (b *Backend) load() error {
 	b.functions = map[string]cu.Function{}
-	names := kernelNames
+	names, sharing := slices.Clone(kernelNames), []string{}
 	for _, s := range softmaxes {
-		names = append(names, s.name(4), s.name(1))
+		each := []string{s.name(4), s.name(1)}
+		if names = append(names, each...); s.lanes == 0 {
+			sharing = append(sharing, each...)
+		}
 	}
 	for _, p := range prefills {
-		names = append(names, p.name())
+		names, sharing = append(names, p.name()), append(sharing, p.name())
 	}
-	for _, d := range decodes {
-		for _, g := range decodeGroups {
-			names = append(names, d.name(g))
+	for _, dim := range decodeDims {
+		for _, group := range decodeGroups {
+			name := decodeKernel{dim, group}.name()
+			names, sharing = append(names, name), append(sharing, name)
+		}
+	}
+	for _, rows := range contextRows {
+		for _, columns := range contextColumns {
+			names = append(names, contextName(rows, columns))
 		}
 	}
 	for _, name := range names {
@@ -39,25 +50,30 @@ func (b *Backend) load() error {
 		}
 		b.functions[name] = f
 	}
-	for _, p := range prefills {
-		if bytes := p.shared(); bytes <= b.gpu.shared {
-			if err := allowShared(b.functions[p.name()], bytes); err != nil {
-				return fmt.Errorf("kernel %s: %w", p.name(), err)
-			}
+	for _, name := range sharing {
+		if err := allowShared(b.functions[name], b.gpu.shared); err != nil {
+			return fmt.Errorf("kernel %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// launch queues a kernel with its parameters, a struct of params.go.
-func launch[P any](b *Backend, name string, g grid, threads, shared int, params *P) error {
+// params is a struct of params.go that begins with [progressParams].
+type params[P any] interface {
+	*P
+	header() *progressParams
+}
+
+// launch queues a kernel of the op that was numbered last.
+func launch[P any, R params[P]](b *Backend, name string, g grid, threads, shared int, p R) error {
 	if g.x > math.MaxInt32 || g.y > math.MaxUint16 || g.z > math.MaxUint16 {
 		return &cudaops.UnsupportedError{Op: name, Err: fmt.Errorf("a grid of %d x %d x %d blocks: %w", g.x, g.y, g.z, cudaops.ErrUnsupported)}
 	}
 	if b.launched != nil {
 		b.launched(name)
 	}
-	return launchRaw(b.functions[name], g, threads, shared, b.stream, unsafe.Pointer(params), unsafe.Sizeof(*params))
+	*p.header() = progressParams{word: b.progress.device, op: b.progress.last}
+	return launchRaw(b.functions[name], g, threads, shared, b.stream, unsafe.Pointer(p), unsafe.Sizeof(*p))
 }
 
 func ceil(a, b int) int { return (a + b - 1) / b }

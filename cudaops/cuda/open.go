@@ -26,6 +26,7 @@ const (
 	systemMismatch   = 803 // the library and the kernel's driver are of different versions
 	poolsSupported   = cu.DeviceAttribute(115)
 	sharedOptin      = cu.DeviceAttribute(97) // shared memory that a block may ask for
+	sharedPerSM      = cu.DeviceAttribute(81) // and that all blocks of a multiprocessor share
 	multiprocessors  = cu.DeviceAttribute(16)
 	capabilityMajor  = cu.DeviceAttribute(75)
 	capabilityMinor  = cu.DeviceAttribute(76)
@@ -40,7 +41,8 @@ type gpu struct {
 	name         string
 	major, minor int
 	sms          int
-	shared       int // bytes of shared memory a block may take
+	shared       int // bytes of shared memory a block may ask for
+	sharedSM     int // bytes of shared memory of a multiprocessor
 	total        int64
 	driver       int // CUDA version of the driver, 1000*major + 10*minor
 }
@@ -101,12 +103,24 @@ func (g *gpu) describe(ordinal int) (err error) {
 	for _, a := range []struct {
 		to        *int
 		attribute cu.DeviceAttribute
-	}{{&g.major, capabilityMajor}, {&g.minor, capabilityMinor}, {&g.sms, multiprocessors}, {&g.shared, sharedOptin}} {
+	}{{&g.major, capabilityMajor}, {&g.minor, capabilityMinor}, {&g.sms, multiprocessors}, {&g.shared, sharedOptin}, {&g.sharedSM, sharedPerSM}} {
 		if *a.to, err = g.device.Attribute(a.attribute); err != nil {
 			return err
 		}
 	}
+	g.shared -= fixedShared
 	return nil
+}
+
+const (
+	blockShared = 1 << 10 // what a block takes besides what it asks for
+	fixedShared = 1 << 10 // for a kernel's own arrays, beside what it asks for
+	threadsSM   = 1024    // that run on a multiprocessor where each takes 64 registers
+)
+
+// resident is how many blocks run on a multiprocessor at a time.
+func (g gpu) resident(threads, shared int) int {
+	return max(1, min(threadsSM/threads, g.sharedSM/(shared+blockShared)))
 }
 
 // Open opens the GPU of the given number. An [*UnavailableError] says why it cannot.
@@ -155,7 +169,7 @@ func (b *Backend) start() (err error) {
 	if err := b.stage.open(); err != nil {
 		return err
 	}
-	if err := b.progress.open(b.stream); err != nil {
+	if err := b.progress.open(); err != nil {
 		return err
 	}
 	name := kernels.Name(b.gpu.major, b.gpu.minor)
@@ -166,7 +180,10 @@ func (b *Backend) start() (err error) {
 	if b.module, err = cu.LoadData(string(image)); err != nil {
 		return fmt.Errorf("kernels %s: %w", name, err)
 	}
-	return b.load()
+	if err := b.load(); err != nil {
+		return err
+	}
+	return b.makeDecodeScratch()
 }
 
 // describe gives an error of the driver in the driver's words.

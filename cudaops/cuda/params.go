@@ -7,6 +7,14 @@ package cuda
 // pointer is an address in the GPU's memory; 0 is null.
 type pointer uint64
 
+// progressParams begin the parameters of every kernel.
+type progressParams struct {
+	word  pointer
+	op, _ uint32
+}
+
+func (p *progressParams) header() *progressParams { return p }
+
 // view is [heads, rows, cols]: element (h, s, i) is p[h*hs + s*rs + i].
 type view struct {
 	p      pointer
@@ -27,11 +35,13 @@ type pairParams struct {
 }
 
 type gatherParams struct {
+	progressParams
 	pair     [gatherPairs]pairParams
 	pairs, _ uint32
 }
 
 type addParams struct {
+	progressParams
 	dst, a, b view
 	extent    extent
 }
@@ -42,6 +52,7 @@ const (
 )
 
 type ropeParams struct {
+	progressParams
 	dst, src            view
 	positions           pointer
 	offset              int64
@@ -56,13 +67,17 @@ type ropeParams struct {
 }
 
 type softmaxParams struct {
+	progressParams
 	dst, src       view
 	heads, rows    uint32
 	cols, diagonal int64
-	causal, _      int32
+	causal         int32
+	stages, stride uint32
+	_              int32
 }
 
 type gemmParams struct {
+	progressParams
 	a, b, c        view
 	bias           pointer
 	m, n, k, group uint32
@@ -70,7 +85,15 @@ type gemmParams struct {
 	vec            int32
 }
 
+type contextParams struct {
+	progressParams
+	p, v, out      view
+	s, t, d, group uint32
+	vec, _         int32
+}
+
 type prefillParams struct {
+	progressParams
 	out, q, k, v   view
 	lse            pointer
 	lseStride      int64
@@ -81,10 +104,12 @@ type prefillParams struct {
 }
 
 type decodeParams struct {
+	progressParams
 	out, q, k, v       view
-	part               pointer
+	part, done         pointer
 	heads, t, d, group uint32
 	splits, keys       uint32
+	stages, stride     uint32
 	scale              float32
 	vec                int32
 }

@@ -43,7 +43,7 @@ func readLayouts(t *testing.T) *layouts {
 		align:   map[string]uintptr{"int": 4, "unsigned": 4, "float": 4, "double": 8, "i64": 8},
 		defines: map[string]int{},
 	}
-	for _, name := range []string{"common.cuh", "gather.cu", "add.cu", "rope.cu", "softmax.cu", "gemm.cu", "prefill.cu", "decode.cu"} {
+	for _, name := range []string{"common.cuh", "gather.cu", "add.cu", "rope.cu", "softmax.cu", "gemm.cu", "context.cu", "prefill.cu", "decode.cu"} {
 		text, err := os.ReadFile(filepath.Join("..", "kernels", name))
 		if err != nil {
 			t.Fatal(err)
@@ -96,15 +96,18 @@ func (l *layouts) add(t *testing.T, name, body string) {
 func TestParamsMatchKernels(t *testing.T) {
 	l := readLayouts(t)
 	for name, v := range map[string]any{
-		"View": view{}, "Extent": extent{}, "Pair": pairParams{}, "Gather": gatherParams{}, "Add": addParams{},
-		"Rope": ropeParams{}, "Softmax": softmaxParams{}, "Gemm": gemmParams{}, "Prefill": prefillParams{}, "Decode": decodeParams{},
+		"Progress": progressParams{}, "View": view{}, "Extent": extent{}, "Pair": pairParams{}, "Gather": gatherParams{}, "Add": addParams{},
+		"Rope": ropeParams{}, "Softmax": softmaxParams{}, "Gemm": gemmParams{}, "Context": contextParams{}, "Prefill": prefillParams{}, "Decode": decodeParams{},
 	} {
 		typ := reflect.TypeOf(v)
 		var got []field
 		for i := range typ.NumField() {
 			f := typ.Field(i)
-			if f.Name == "_" {
+			switch {
+			case f.Name == "_":
 				f.Name = "reserved"
+			case f.Anonymous:
+				f.Name = strings.TrimSuffix(f.Name, "Params")
 			}
 			got = append(got, field{f.Name, f.Offset, f.Type.Size()})
 		}

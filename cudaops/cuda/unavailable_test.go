@@ -33,20 +33,6 @@ int cuGetErrorName(int e, const char **s) { *s = "CUDA_ERROR_PRETEND"; return 0;
 int cuGetErrorString(int e, const char **s) { *s = "pretended"; return 0; }
 `
 
-// openVariable makes the test program open the GPU of that number, print the outcome and end.
-const openVariable = "ATTNB_TEST_OPEN"
-
-func TestMain(m *testing.M) {
-	if v, ok := os.LookupEnv(openVariable); ok {
-		ordinal := 0
-		fmt.Sscan(v, &ordinal)
-		_, err := Open(ordinal, Options{})
-		fmt.Println(err)
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
 // Every reason for having no GPU has its own line.
 func TestUnavailable(t *testing.T) {
 	cc, err := exec.LookPath("gcc")

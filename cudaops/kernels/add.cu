@@ -7,6 +7,7 @@
 #include "common.cuh"
 
 struct Add {
+	Progress progress;
 	View dst, a, b;
 	Extent extent;
 };
@@ -28,5 +29,11 @@ template <int V> __device__ __forceinline__ void add(const Add &p) {
 		}
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) add4(const __grid_constant__ Add p) { add<4>(p); }
-extern "C" __global__ void __launch_bounds__(BLOCK) add1(const __grid_constant__ Add p) { add<1>(p); }
+extern "C" __global__ void __launch_bounds__(BLOCK) add4(const __grid_constant__ Add p) {
+	begin(p.progress);
+	add<4>(p);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) add1(const __grid_constant__ Add p) {
+	begin(p.progress);
+	add<1>(p);
+}

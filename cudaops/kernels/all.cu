@@ -3,6 +3,7 @@
 #include "gather.cu"
 
 #include "add.cu"
+#include "context.cu"
 #include "decode.cu"
 #include "gemm.cu"
 #include "prefill.cu"

@@ -7,17 +7,19 @@
 Needs neither a GPU nor a driver, toolkit or host compiler. A 12.x compiler, so that the cubins load on any driver of CUDA 12
 (525 and later).
 """
+import concurrent.futures
 import ctypes
 import hashlib
 import io
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import zipfile
 
 NVRTC = "nvidia-cuda-nvrtc-cu12==12.9.86"
-ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "compute_90"]  # cubins, and PTX for what comes after
+ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "compute_90"]  # cubins, and PTX for what comes after
 OPTIONS = ["--std=c++17", "--device-as-default-execution-space"]
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = HERE.parent.parent / "build" / "nvrtc"
@@ -97,10 +99,10 @@ def manifest(compiler, images):
 
 
 def write(compiler):
-    images = {}
-    for architecture in ARCHITECTURES:
-        images[architecture] = compiler.image(architecture)
-        print(f"{architecture}: {len(images[architecture])} bytes", file=sys.stderr)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        images = dict(zip(ARCHITECTURES, pool.map(compiler.image, ARCHITECTURES)))
+    for name, image in images.items():
+        print(f"{name}: {len(image)} bytes", file=sys.stderr)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as z:
         for name, data in images.items():

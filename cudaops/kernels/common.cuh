@@ -4,6 +4,18 @@
 
 typedef long long i64;
 
+// Progress begins every kernel's parameters: the number of the op that launched it, and a word of host memory that shall
+// hold the number of the last op whose kernel began. The host reads it when the GPU has failed.
+struct Progress {
+	unsigned *word;
+	unsigned op, reserved;
+};
+
+// begin stores the number: one store by one thread, which nothing waits for.
+__device__ __forceinline__ void begin(const Progress &p) {
+	if ((blockIdx.x | blockIdx.y | blockIdx.z | threadIdx.x) == 0) *(volatile unsigned *)p.word = p.op;
+}
+
 // A view of [heads, rows, cols]: element (h, s, i) is p[h*hs + s*rs + i].
 struct View {
 	float *p;
@@ -28,6 +40,24 @@ template <> struct Chunk<1> {
 	__device__ __forceinline__ void store(float *p) const { *p = v; }
 	__device__ __forceinline__ void add(const Chunk &o) { v += o.v; }
 };
+
+// Warp joins the values of the threads whose lanes differ in the bits below N.
+template <int N> struct Warp {
+	static __device__ __forceinline__ float max(float x) {
+#pragma unroll
+		for (int d = N / 2; d > 0; d /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, d));
+		return x;
+	}
+	static __device__ __forceinline__ float sum(float x) {
+#pragma unroll
+		for (int d = N / 2; d > 0; d /= 2) x += __shfl_xor_sync(~0u, x, d);
+		return x;
+	}
+};
+
+// base is what scores are taken relative to, for a maximum m: where every score is -Inf, or there is none, not
+// -Inf itself, which would make NaN.
+__device__ __forceinline__ float base(float m) { return m == NEG_INF ? 0 : m; }
 
 // load4 reads 4 floats of a row at column c, in one access where the row is aligned (vec), with zeros past cols.
 __device__ __forceinline__ float4 load4(const float *row, int c, int cols, bool vec) {

@@ -16,6 +16,7 @@ struct Pair {
 };
 
 struct Gather {
+	Progress progress;
 	Pair pair[PAIRS];
 	unsigned pairs, reserved;
 };
@@ -34,5 +35,11 @@ template <int V> __device__ __forceinline__ void gather(const Gather &g) {
 		if (locate(p.extent, block, u, h, s, c)) x[u].store(at(p.dst, h, s) + (i64)c * V);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) gather4(const __grid_constant__ Gather g) { gather<4>(g); }
-extern "C" __global__ void __launch_bounds__(BLOCK) gather1(const __grid_constant__ Gather g) { gather<1>(g); }
+extern "C" __global__ void __launch_bounds__(BLOCK) gather4(const __grid_constant__ Gather g) {
+	begin(g.progress);
+	gather<4>(g);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) gather1(const __grid_constant__ Gather g) {
+	begin(g.progress);
+	gather<1>(g);
+}

@@ -11,9 +11,10 @@
 //
 // Versions: 1. this, for BM 128 and, where there are few rows, BM 16.
 
-#include "common.cuh"
+#include "slice.cuh"
 
 struct Gemm {
+	Progress progress;
 	View a, b, c;
 	const float *bias;
 	unsigned m, n, k, group;
@@ -22,33 +23,6 @@ struct Gemm {
 };
 
 #define BN 128
-#define BK 16
-
-// Slice loads ROWS x BK of a matrix to registers, then to shared memory, transposed.
-template <int ROWS> struct Slice {
-	static constexpr int N = (ROWS * BK / 4 + BLOCK - 1) / BLOCK;
-	float4 x[N];
-	__device__ __forceinline__ void load(const float *p, i64 stride, unsigned row0, unsigned rows, unsigned k0, unsigned k,
-	                                     bool vec) {
-#pragma unroll
-		for (int i = 0; i < N; i++) {
-			unsigned t = i * BLOCK + threadIdx.x, row = row0 + t / (BK / 4), c = k0 + t % (BK / 4) * 4;
-			x[i] = make_float4(0, 0, 0, 0);
-			if (t < ROWS * BK / 4 && row < rows) x[i] = load4(p + row * stride, c, k, vec);
-		}
-	}
-	__device__ __forceinline__ void store(float (*tile)[ROWS + 4]) const {
-#pragma unroll
-		for (int i = 0; i < N; i++) {
-			unsigned t = i * BLOCK + threadIdx.x, row = t / (BK / 4), c = t % (BK / 4) * 4;
-			if (t >= ROWS * BK / 4) continue;
-			tile[c][row] = x[i].x;
-			tile[c + 1][row] = x[i].y;
-			tile[c + 2][row] = x[i].z;
-			tile[c + 3][row] = x[i].w;
-		}
-	}
-};
 
 template <int BM> __device__ __forceinline__ void gemm(const Gemm &p) {
 	constexpr int RM = BM / 16;
@@ -109,5 +83,11 @@ template <int BM> __device__ __forceinline__ void gemm(const Gemm &p) {
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) gemm_128(const __grid_constant__ Gemm p) { gemm<128>(p); }
-extern "C" __global__ void __launch_bounds__(BLOCK) gemm_16(const __grid_constant__ Gemm p) { gemm<16>(p); }
+extern "C" __global__ void __launch_bounds__(BLOCK) gemm_128(const __grid_constant__ Gemm p) {
+	begin(p.progress);
+	gemm<128>(p);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) gemm_16(const __grid_constant__ Gemm p) {
+	begin(p.progress);
+	gemm<16>(p);
+}

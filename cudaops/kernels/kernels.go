@@ -37,7 +37,7 @@ func ReadManifest() (Manifest, error) {
 }
 
 // cubins are the generations compiled for, newest first. A cubin runs on its own generation and on later minor ones.
-var cubins = []struct{ major, minor int }{{9, 0}, {8, 9}, {8, 6}, {8, 0}, {7, 5}}
+var cubins = []struct{ major, minor int }{{9, 0}, {8, 0}, {7, 5}}
 
 // Name is the image for a GPU of the given compute capability; "" where none runs on it.
 func Name(major, minor int) string {

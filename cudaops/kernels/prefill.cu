@@ -19,6 +19,7 @@
 #include "common.cuh"
 
 struct Prefill {
+	Progress progress;
 	View out, q, k, v;
 	float *lse;
 	i64 lseStride; // elements from head to head
@@ -56,18 +57,6 @@ template <int C> struct Panel {
 		}
 	}
 };
-
-// rowMax and rowSum combine the 16 threads of a row.
-__device__ __forceinline__ float rowMax(float x) {
-#pragma unroll
-	for (int d = 8; d > 0; d /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, d));
-	return x;
-}
-__device__ __forceinline__ float rowSum(float x) {
-#pragma unroll
-	for (int d = 8; d > 0; d /= 2) x += __shfl_xor_sync(~0u, x, d);
-	return x;
-}
 
 template <int D, int R> struct PrefillTile {
 	static constexpr int ROWS = 16 * R, C = Columns<D>::N, SLICES = D / C, W = C / 16; // W columns a thread
@@ -110,16 +99,16 @@ template <int D, int R> struct PrefillTile {
 				score[r][j] = tx + 16 * j < seen ? score[r][j] * p.scale : NEG_INF;
 				max = fmaxf(max, score[r][j]);
 			}
-			max = rowMax(max);
-			float base = max == NEG_INF ? 0 : max, sum = 0;
+			max = Warp<16>::max(max);
+			float from = base(max), sum = 0;
 #pragma unroll
 			for (int j = 0; j < 4; j++) {
-				float w = expf(score[r][j] - base);
+				float w = expf(score[r][j] - from);
 				weights[(ty * R + r) * PS + tx + 16 * j] = w;
 				sum += w;
 			}
-			keep[r] = expf(m[r] - base);
-			l[r] = l[r] * keep[r] + rowSum(sum);
+			keep[r] = expf(m[r] - from);
+			l[r] = l[r] * keep[r] + Warp<16>::sum(sum);
 			m[r] = max;
 		}
 	}
@@ -249,6 +238,7 @@ template <int D, int R> __device__ __forceinline__ void prefill(const Prefill &p
 
 #define PREFILL(D, R)                                                                                                  \
 	extern "C" __global__ void __launch_bounds__(BLOCK) prefill_##D##_##R(const __grid_constant__ Prefill p) {          \
+		begin(p.progress);                                                                                             \
 		prefill<D, R>(p);                                                                                              \
 	}
 PREFILL(16, 4)

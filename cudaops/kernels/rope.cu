@@ -15,6 +15,7 @@
 #define TABLE 512
 
 struct Rope {
+	Progress progress;
 	View dst, src;
 	const int *positions;
 	i64 offset;
@@ -123,7 +124,19 @@ template <bool INTERLEAVED, int W, int V> __device__ __forceinline__ void rope(c
 	if (p.copyFrom < p.cols) copyRest<V>(p, row0, head0, heads);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) rope_half4(const __grid_constant__ Rope p) { rope<false, 4, 4>(p); }
-extern "C" __global__ void __launch_bounds__(BLOCK) rope_half1(const __grid_constant__ Rope p) { rope<false, 1, 1>(p); }
-extern "C" __global__ void __launch_bounds__(BLOCK) rope_inter4(const __grid_constant__ Rope p) { rope<true, 2, 4>(p); }
-extern "C" __global__ void __launch_bounds__(BLOCK) rope_inter1(const __grid_constant__ Rope p) { rope<true, 1, 1>(p); }
+extern "C" __global__ void __launch_bounds__(BLOCK) rope_half4(const __grid_constant__ Rope p) {
+	begin(p.progress);
+	rope<false, 4, 4>(p);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) rope_half1(const __grid_constant__ Rope p) {
+	begin(p.progress);
+	rope<false, 1, 1>(p);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) rope_inter4(const __grid_constant__ Rope p) {
+	begin(p.progress);
+	rope<true, 2, 4>(p);
+}
+extern "C" __global__ void __launch_bounds__(BLOCK) rope_inter1(const __grid_constant__ Rope p) {
+	begin(p.progress);
+	rope<true, 1, 1>(p);
+}

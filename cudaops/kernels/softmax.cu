@@ -1,143 +1,213 @@
-// softmax writes the softmax of each row over the columns that the mask shows; hidden columns become 0 and are never read,
-// and so does a row that sees nothing.
+// softmax writes the softmax of each row over the columns that the mask shows; hidden columns become 0 and are never read
+// (but for those that share 16 bytes with a visible one), and so does a row that sees nothing.
 //
 //   dst, src  [heads, rows, cols], strides free
 //
-// A row of at most THREADS*PER*4 columns stays in registers: read once, written once. A longer one is read twice.
+// A row is read once, held in registers and written once. Up to 1024 columns, lanes of a warp hold several rows at a time.
+// Up to 32768, the threads of a block hold one, while the rows that the block makes next are on their way to shared memory, so
+// that memory is never idle. A longer row is read twice, with a running maximum and sum.
 //
-// Versions: 1. a warp or a block to a row, in registers.
+// Versions: 1. a warp or a block to a row: 2.6 TB/s on 16384 x 16384 where a copy makes 4.2 (H200): loads, arithmetic and
+// stores of a block took turns. 2. this.
 
+#include "async.cuh"
 #include "common.cuh"
 
 struct Softmax {
+	Progress progress;
 	View dst, src;
 	unsigned heads, rows;
 	i64 cols, diagonal;
-	int causal, reserved;
+	int causal;
+	unsigned stages, stride; // rows in shared memory, and floats from one to the next
+	int reserved;
 };
 
-// Join combines partial results over the THREADS threads of a row.
-template <int THREADS> struct Join {
-	template <typename F> static __device__ __forceinline__ float all(float x, F f, float *shared) {
-#pragma unroll
-		for (int d = 16; d > 0; d /= 2) x = f(x, __shfl_xor_sync(~0u, x, d));
-		if (THREADS == 32) return x;
-		__syncthreads();
-		if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
-		__syncthreads();
-		x = shared[threadIdx.x % 32 % (THREADS / 32)];
-#pragma unroll
-		for (int d = THREADS / 64; d > 0; d /= 2) x = f(x, __shfl_xor_sync(~0u, x, d));
-		return x;
+// Row is one row of the matrix: its place and how many columns it sees. A row past the last sees nothing.
+struct Row {
+	const float *src;
+	float *dst;
+	int n;
+	__device__ __forceinline__ Row(const Softmax &p, i64 row) {
+		bool real = row < (i64)p.heads * p.rows;
+		unsigned h = real ? (unsigned)row / p.rows : 0, s = real ? (unsigned)row - h * p.rows : 0;
+		src = at(p.src, h, s);
+		dst = real ? at(p.dst, h, s) : nullptr;
+		n = real ? (int)visible(s, p.cols, p.causal, p.diagonal) : 0;
 	}
 };
 
-struct Max {
-	__device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
-};
-struct Sum {
-	__device__ __forceinline__ float operator()(float a, float b) const { return a + b; }
-};
-
-// A maximum of -Inf (every visible score is -Inf, or there is none) is replaced so that -Inf - max is not NaN.
-__device__ __forceinline__ float shift(float max) { return max == NEG_INF ? 0 : max; }
-
-template <int V, int THREADS, int PER> __device__ __forceinline__ void softmax(const Softmax &p) {
-	__shared__ float shared[32];
-	constexpr int N = PER * 4 / V; // chunks a thread
-	unsigned row = THREADS == 32 ? blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32 : blockIdx.x;
-	int t = threadIdx.x % THREADS;
-	if (row >= p.heads * p.rows) return;
-	unsigned h = row / p.rows, s = row - h * p.rows;
-	const float *src = at(p.src, h, s);
-	float *dst = at(p.dst, h, s);
-	int cols = (int)p.cols, n = (int)visible(s, p.cols, p.causal, p.diagonal);
-
+// Held is one thread's share of a row: N pieces of V columns, piece j at column (j*THREADS + t) * V.
+template <int V, int THREADS, int N> struct Held {
 	float x[N][V];
-	float max = NEG_INF;
+
+	// take reads the visible part, from global memory or from a copy of the row in shared memory; the rest becomes -Inf.
+	__device__ __forceinline__ void take(const float *row, int n, int t) {
 #pragma unroll
-	for (int j = 0; j < N; j++) {
-		int c = (j * THREADS + t) * V;
-		Chunk<V> chunk;
-		if (c < n) chunk.load(src + c);
+		for (int j = 0; j < N; j++) {
+			int c = (j * THREADS + t) * V;
+			Chunk<V> chunk;
+			if (c < n) chunk.load(row + c);
 #pragma unroll
-		for (int v = 0; v < V; v++) x[j][v] = c + v < n ? ((float *)&chunk)[v] : NEG_INF;
+			for (int v = 0; v < V; v++) x[j][v] = c + v < n ? ((float *)&chunk)[v] : NEG_INF;
+		}
+	}
+	__device__ __forceinline__ float max() const {
+		float m = NEG_INF;
+#pragma unroll
+		for (int j = 0; j < N; j++)
+#pragma unroll
+			for (int v = 0; v < V; v++) m = fmaxf(m, x[j][v]);
+		return m;
+	}
+	// exp replaces each element by exp(x - m) and returns their sum.
+	__device__ __forceinline__ float exp(float m, int n, int t) {
+		float sum = 0;
+#pragma unroll
+		for (int j = 0; j < N; j++)
+			if ((j * THREADS + t) * V < n)
+#pragma unroll
+				for (int v = 0; v < V; v++) sum += x[j][v] = expf(x[j][v] - m);
+		return sum;
+	}
+	__device__ __forceinline__ void store(float *row, int cols, int n, int t, float scale) const {
+#pragma unroll
+		for (int j = 0; j < N; j++) {
+			int c = (j * THREADS + t) * V;
+			Chunk<V> chunk;
+#pragma unroll
+			for (int v = 0; v < V; v++) ((float *)&chunk)[v] = c + v < n ? x[j][v] * scale : 0;
+			if (c < cols) chunk.store(row + c);
+		}
+	}
+};
+
+// LANES threads hold ROWS rows of up to LANES*PER*4 columns.
+template <int V, int LANES, int PER, int ROWS> __device__ __forceinline__ void softmaxShort(const Softmax &p) {
+	int t = threadIdx.x % LANES, cols = (int)p.cols;
+	i64 row0 = ((i64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES) * ROWS;
+	Held<V, LANES, PER * 4 / V> held[ROWS];
+#pragma unroll
+	for (int r = 0; r < ROWS; r++) {
+		Row row(p, row0 + r);
+		held[r].take(row.src, row.n, t);
 	}
 #pragma unroll
-	for (int j = 0; j < N; j++)
-#pragma unroll
-		for (int v = 0; v < V; v++) max = fmaxf(max, x[j][v]);
-	max = shift(Join<THREADS>::all(max, Max(), shared));
-	float sum = 0;
-#pragma unroll
-	for (int j = 0; j < N; j++)
-#pragma unroll
-		for (int v = 0; v < V; v++) sum += x[j][v] = expf(x[j][v] - max);
-	sum = Join<THREADS>::all(sum, Sum(), shared);
-	float scale = 1 / sum; // a row that sees only -Inf has sum 0 and becomes NaN, as its formula has it
-#pragma unroll
-	for (int j = 0; j < N; j++) {
-		int c = (j * THREADS + t) * V;
-		Chunk<V> chunk;
-#pragma unroll
-		for (int v = 0; v < V; v++) ((float *)&chunk)[v] = c + v < n ? x[j][v] * scale : 0;
-		if (c < cols) chunk.store(dst + c);
+	for (int r = 0; r < ROWS; r++) {
+		Row row(p, row0 + r);
+		float m = base(Warp<LANES>::max(held[r].max()));
+		float sum = Warp<LANES>::sum(held[r].exp(m, row.n, t));
+		// A row that sees only -Inf has sum 0 and becomes NaN, as its formula has it.
+		if (row.dst) held[r].store(row.dst, cols, row.n, t, 1 / sum);
 	}
 }
 
-// softmaxLong keeps a running maximum and sum over a first reading of the row.
+// Block joins values over the THREADS threads of a block. Two calls in a row need two buffers.
+template <int THREADS> struct Block {
+	static constexpr int WARPS = THREADS / 32;
+	static __device__ __forceinline__ float pass(float x, float *buffer) {
+		if (threadIdx.x % 32 == 0) buffer[threadIdx.x / 32] = x;
+		__syncthreads();
+		return buffer[threadIdx.x % WARPS];
+	}
+	static __device__ __forceinline__ float max(float x, float *buffer) {
+		return Warp<WARPS>::max(pass(Warp<32>::max(x), buffer));
+	}
+	static __device__ __forceinline__ float sum(float x, float *buffer) {
+		return Warp<WARPS>::sum(pass(Warp<32>::sum(x), buffer));
+	}
+};
+
+// THREADS threads hold a row of up to THREADS*PER*4 columns. A thread copies the elements that it will hold itself, so
+// nothing needs a barrier but the two joins.
+template <int V, int THREADS, int PER> __device__ __forceinline__ void softmaxWide(const Softmax &p) {
+	constexpr int N = PER * 4 / V;
+	extern __shared__ __align__(16) float shared[];
+	__shared__ float maxima[32], sums[32];
+	int t = threadIdx.x, cols = (int)p.cols;
+	i64 total = (i64)p.heads * p.rows;
+
+	auto fetch = [&](i64 row, unsigned slot) {
+		Row r(p, row);
+#pragma unroll
+		for (int j = 0; j < N; j++) {
+			int c = (j * THREADS + t) * V;
+			if (c < r.n) copyAsync<V * 4>(shared + slot * p.stride + c, r.src + c, true);
+		}
+		commitAsync();
+	};
+	for (unsigned i = 0; i < p.stages; i++) fetch(blockIdx.x + (i64)i * gridDim.x, i);
+	unsigned slot = 0;
+	for (i64 row = blockIdx.x; row < total; row += gridDim.x) {
+		Row r(p, row);
+		Held<V, THREADS, N> held;
+		waitAsync(p.stages - 1);
+		held.take(shared + slot * p.stride, r.n, t);
+		fetch(row + (i64)p.stages * gridDim.x, slot);
+		if (++slot == p.stages) slot = 0;
+
+		float m = base(Block<THREADS>::max(held.max(), maxima));
+		float sum = Block<THREADS>::sum(held.exp(m, r.n, t), sums);
+		held.store(r.dst, cols, r.n, t, 1 / sum);
+	}
+}
+
+// softmaxLong reads a row twice; the second time it may still be in the L2.
 template <int V> __device__ __forceinline__ void softmaxLong(const Softmax &p) {
-	__shared__ float shared[32];
+	constexpr int THREADS = 1024, N = 16 / V; // 16 columns a thread at a time
+	__shared__ float maxima[32], sums[32];
 	unsigned row = blockIdx.x, h = row / p.rows, s = row - h * p.rows;
 	const float *src = at(p.src, h, s);
 	float *dst = at(p.dst, h, s);
 	i64 n = visible(s, p.cols, p.causal, p.diagonal);
 
-	float max = NEG_INF, sum = 0;
-	for (i64 c = threadIdx.x * V; c < n; c += 1024 * V) {
-		Chunk<V> chunk;
-		chunk.load(src + c);
-		float m = max;
-#pragma unroll
-		for (int v = 0; v < V; v++)
-			if (c + v < n) m = fmaxf(m, ((float *)&chunk)[v]);
-		float part = 0;
-#pragma unroll
-		for (int v = 0; v < V; v++)
-			if (c + v < n) part += expf(((float *)&chunk)[v] - shift(m));
-		sum = sum * expf(max - shift(m)) + part;
-		max = m;
+	float top = NEG_INF, sum = 0;
+	for (i64 c0 = 0; c0 < n; c0 += THREADS * 16) {
+		Held<V, THREADS, N> held;
+		int left = (int)min(n - c0, (i64)THREADS * 16);
+		held.take(src + c0, left, threadIdx.x);
+		float m = fmaxf(top, held.max());
+		sum = sum * expf(top - base(m)) + held.exp(base(m), left, threadIdx.x);
+		top = m;
 	}
-	float all = shift(Join<1024>::all(max, Max(), shared));
-	sum = Join<1024>::all(sum * expf(max - all), Sum(), shared);
-	float scale = 1 / sum;
-	for (i64 c = threadIdx.x * V; c < p.cols; c += 1024 * V) {
-		Chunk<V> chunk;
-		if (c < n) chunk.load(src + c);
-#pragma unroll
-		for (int v = 0; v < V; v++) {
-			float &x = ((float *)&chunk)[v];
-			x = c + v < n ? expf(x - all) * scale : 0;
-		}
-		chunk.store(dst + c);
+	float m = base(Block<THREADS>::max(top, maxima));
+	sum = Block<THREADS>::sum(sum * expf(top - m), sums);
+	for (i64 c0 = 0; c0 < p.cols; c0 += THREADS * 16) {
+		Held<V, THREADS, N> held;
+		int left = (int)max((i64)0, min(n - c0, (i64)THREADS * 16)), cols = (int)min(p.cols - c0, (i64)THREADS * 16);
+		held.take(src + c0, left, threadIdx.x);
+		held.exp(m, left, threadIdx.x);
+		held.store(dst + c0, cols, left, threadIdx.x, 1 / sum);
 	}
 }
 
-#define SOFTMAX(V, THREADS, PER, WIDTH)                                                                                \
-	extern "C" __global__ void __launch_bounds__(THREADS == 32 ? 256 : THREADS)                                        \
-	    softmax##V##_##WIDTH(const __grid_constant__ Softmax p) {                                                      \
-		softmax<V, THREADS, PER>(p);                                                                                   \
+#define SHORT(V, WIDTH, LANES, PER, ROWS)                                                                              \
+	extern "C" __global__ void __launch_bounds__(BLOCK) softmax##V##_##WIDTH(const __grid_constant__ Softmax p) {      \
+		begin(p.progress);                                                                                             \
+		softmaxShort<V, LANES, PER, ROWS>(p);                                                                          \
+	}
+#define WIDE(V, WIDTH, THREADS, PER)                                                                                   \
+	extern "C" __global__ void __launch_bounds__(THREADS) softmax##V##_##WIDTH(const __grid_constant__ Softmax p) {    \
+		begin(p.progress);                                                                                             \
+		softmaxWide<V, THREADS, PER>(p);                                                                               \
+	}
+#define LONG(V)                                                                                                        \
+	extern "C" __global__ void __launch_bounds__(1024) softmax##V##_long(const __grid_constant__ Softmax p) {          \
+		begin(p.progress);                                                                                             \
+		softmaxLong<V>(p);                                                                                             \
 	}
 #define SOFTMAXES(V)                                                                                                   \
-	SOFTMAX(V, 32, 1, 128)                                                                                             \
-	SOFTMAX(V, 32, 2, 256)                                                                                             \
-	SOFTMAX(V, 32, 4, 512)                                                                                             \
-	SOFTMAX(V, 32, 8, 1024)                                                                                            \
-	SOFTMAX(V, 256, 4, 4096)                                                                                           \
-	SOFTMAX(V, 512, 4, 8192)                                                                                           \
-	SOFTMAX(V, 512, 8, 16384)                                                                                          \
-	SOFTMAX(V, 1024, 8, 32768)
+	SHORT(V, 32, 8, 1, 8)                                                                                              \
+	SHORT(V, 64, 16, 1, 8)                                                                                             \
+	SHORT(V, 128, 32, 1, 8)                                                                                            \
+	SHORT(V, 256, 32, 2, 4)                                                                                            \
+	SHORT(V, 512, 32, 4, 2)                                                                                            \
+	SHORT(V, 1024, 32, 8, 1)                                                                                           \
+	WIDE(V, 2048, 128, 4)                                                                                              \
+	WIDE(V, 4096, 256, 4)                                                                                              \
+	WIDE(V, 8192, 512, 4)                                                                                              \
+	WIDE(V, 16384, 512, 8)                                                                                             \
+	WIDE(V, 32768, 1024, 8)                                                                                            \
+	LONG(V)
 SOFTMAXES(4)
 SOFTMAXES(1)
-extern "C" __global__ void __launch_bounds__(1024) softmax4_long(const __grid_constant__ Softmax p) { softmaxLong<4>(p); }
-extern "C" __global__ void __launch_bounds__(1024) softmax1_long(const __grid_constant__ Softmax p) { softmaxLong<1>(p); }
