@@ -112,7 +112,7 @@ func (c *call) grow(p plan.Append) (*Buffer, error) {
 		return nil, backendError(c.op, err, 0, c.d.backend.InUse())
 	}
 	published = true
-	return newBuffer(&storage{d: c.d, mem: mem, capacity: p.Capacity, rows: exact}, v), nil
+	return newBuffer(&storage{d: c.d.root, mem: mem, capacity: p.Capacity, rows: exact}, v), nil
 }
 
 // shifted moves the sources of a plan that was made for an array which begins at offset.

@@ -70,7 +70,7 @@ func (b *Buffer) Release() error {
 	}
 	d := b.store.d
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	if b.refs == 0 {
 		return &ReleasedError{Op: "Release", Args: args(operand{"buffer", b}.arg())}
 	}

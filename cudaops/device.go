@@ -1,8 +1,10 @@
 package cudaops
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/attnb/attnb/cudaops/plan"
@@ -12,29 +14,54 @@ const elementBytes = int64(unsafe.Sizeof(float32(0)))
 
 // Device runs ops on one backend and owns its arrays. It is safe for concurrent use: ops run one after the other.
 type Device struct {
+	*shared
+	ctx context.Context // its ops end with it; nil: they do not
+}
+
+// shared is what the handles of one device have in common.
+type shared struct {
 	mu      sync.Mutex // held through every op: the backend sees one goroutine at a time
 	backend Backend
 	closed  bool
+	root    *Device // without a context: what buffers outlive the context of their op by
+	info    Info
+	inUse   atomic.Int64 // at the end of the last op
 }
 
 // NewDevice wraps a backend, which the device owns from now on.
-func NewDevice(b Backend) *Device { return &Device{backend: b} }
+func NewDevice(b Backend) *Device {
+	d := &Device{shared: &shared{backend: b, info: b.Info()}}
+	d.root = d
+	d.inUse.Store(b.InUse())
+	return d
+}
+
+// Under is the same device for a client that may go away: once ctx is done its ops fail with [ErrInterrupted], and the one that
+// runs is interrupted where the backend can do so. Ops of others are not, whatever they wait for. Buffers may be used by any handle
+// of the device.
+func (d *Device) Under(ctx context.Context) *Device { return &Device{shared: d.shared, ctx: ctx} }
 
 // Backend is the backend below the device, for tests and diagnosis. Whoever calls it keeps the device idle meanwhile.
 func (d *Device) Backend() Backend { return d.backend }
 
-// Info describes the device.
-func (d *Device) Info() Info {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.backend.Info()
+// Info describes the device. It does not wait.
+func (d *Device) Info() Info { return d.info }
+
+// InUse is the number of bytes that the arrays of the device take. It does not wait: while an op runs it is what was in use before.
+func (d *Device) InUse() int64 {
+	if !d.mu.TryLock() {
+		return d.inUse.Load()
+	}
+	defer d.unlock()
+	return d.backend.InUse()
 }
 
-// InUse is the number of bytes that the arrays of the device take.
-func (d *Device) InUse() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.backend.InUse()
+// unlock gives way to the next op.
+func (d *Device) unlock() {
+	if !d.closed {
+		d.inUse.Store(d.backend.InUse())
+	}
+	d.mu.Unlock()
 }
 
 // Sync waits for the queued work and returns its error, if any.
@@ -77,6 +104,7 @@ type call struct {
 	op    string
 	in    []operand
 	views []View // of the operands, in their order
+	quiet func() // ends the wait for the end of the context
 }
 
 // begin locks the device and checks that every operand is a live buffer of it. After a nil error the caller must end
@@ -87,7 +115,7 @@ func (d *Device) begin(op string, in ...operand) (*call, error) {
 		if !o.buf.valid() {
 			return nil, noBuffer(op, o.name)
 		}
-		if o.buf.store.d != d {
+		if o.buf.store.d.shared != d.shared {
 			return nil, c.refuse(args(o.arg()), "lives on another device")
 		}
 	}
@@ -103,10 +131,40 @@ func (d *Device) begin(op string, in ...operand) (*call, error) {
 		}
 		c.views[i] = o.buf.view
 	}
+	if d.ctx != nil {
+		if d.ctx.Err() != nil {
+			d.mu.Unlock()
+			return nil, fmt.Errorf("%s: %w", op, ErrInterrupted)
+		}
+		c.quiet = d.interruptAfter(d.ctx)
+	}
 	return c, nil
 }
 
-func (c *call) end() { c.d.mu.Unlock() }
+func (c *call) end() {
+	if c.quiet != nil {
+		c.quiet()
+	}
+	c.d.unlock()
+}
+
+// interruptAfter interrupts the op that runs once ctx is done. The returned function ends that, and waits for an
+// interruption under way: it must not hit the next op.
+func (d *Device) interruptAfter(ctx context.Context) func() {
+	if ctx.Done() == nil {
+		return nil
+	}
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		d.Interrupt()
+	})
+	return func() {
+		if !stop() {
+			<-done
+		}
+	}
+}
 
 func args(a ...Arg) []Arg { return a }
 
@@ -191,7 +249,7 @@ func (c *call) run(outs []shape, f func(out []View) error) ([]*Buffer, error) {
 	published = true
 	bufs := make([]*Buffer, len(outs))
 	for i, v := range views {
-		bufs[i] = newBuffer(&storage{d: c.d, mem: v.Mem}, v)
+		bufs[i] = newBuffer(&storage{d: c.d.root, mem: v.Mem}, v)
 	}
 	return bufs, nil
 }

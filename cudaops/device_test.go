@@ -1,11 +1,13 @@
 package cudaops_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/cudaops/host"
@@ -114,6 +116,89 @@ func TestBackendErrors(t *testing.T) {
 		if e := (*cudaops.InputError)(nil); errors.As(err, &e) {
 			t.Errorf("%v is taken for bad input", err)
 		}
+	}
+}
+
+// blocking is a backend whose Add runs until it is interrupted.
+type blocking struct {
+	cudaops.Backend
+	running   chan bool
+	interrupt chan bool
+}
+
+func (b *blocking) Add(dst, x, y cudaops.View) error {
+	b.running <- true
+	if <-b.interrupt {
+		return cudaops.ErrInterrupted
+	}
+	return b.Backend.Add(dst, x, y)
+}
+
+func (b *blocking) Interrupt() { b.interrupt <- true }
+
+// The end of a client's context interrupts the client's own op, and no other; meanwhile the device tells about itself.
+func TestUnder(t *testing.T) {
+	b := &blocking{Backend: host.New(host.Options{Memory: 1 << 20}), running: make(chan bool), interrupt: make(chan bool)}
+	d := cudaops.NewDevice(b)
+	x := zeros(t, d, 2, 3, 4)
+	mine, leave := context.WithCancel(context.Background())
+	other, leaveOther := context.WithCancel(context.Background())
+	defer leave()
+	ended := make(chan error)
+	go func() {
+		_, err := d.Under(mine).Add(x, x)
+		ended <- err
+	}()
+	<-b.running
+	if info, n := d.Info(), d.InUse(); info.Backend != "host" || n != 96 {
+		t.Errorf("while an op runs: %+v, %d bytes", info, n)
+	}
+	waits := make(chan error)
+	go func() {
+		_, err := d.Under(other).Swap(x)
+		waits <- err
+	}()
+	leaveOther() // its op waits, or has not begun: mine must run on
+	select {
+	case err := <-ended:
+		t.Fatalf("an op of another client ended with %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	leave()
+	if err := <-ended; !errors.Is(err, cudaops.ErrInterrupted) || err.Error() != "Add: interrupted" {
+		t.Errorf("error %v", err)
+	}
+	if err := <-waits; !errors.Is(err, cudaops.ErrInterrupted) {
+		t.Errorf("the op that waited: %v", err)
+	}
+	if _, err := d.Under(mine).Swap(x); !errors.Is(err, cudaops.ErrInterrupted) {
+		t.Errorf("after the end: %v", err)
+	}
+	// What such a client made is everyone's.
+	fresh, leaveFresh := context.WithCancel(context.Background())
+	y, err := d.Under(fresh).Swap(x)
+	leaveFresh()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if head, err := y.Head(0); err != nil || head.Device() != d {
+		t.Errorf("a view after its maker's end: %v", err)
+	}
+	if data, err := d.Download(y); err != nil || len(data) != 24 {
+		t.Errorf("%d values, %v", len(data), err)
+	}
+}
+
+// known is a fault that knows its op.
+type known struct{ error }
+
+func (known) FailedOp() string { return "Prefill" }
+
+func TestFailedOp(t *testing.T) {
+	plain := &cudaops.DeviceError{Op: "Download", Err: errors.New("illegal address")}
+	late := &cudaops.DeviceError{Op: "Download", Err: fmt.Errorf("while reading: %w", known{errors.New("illegal address")})}
+	if plain.FailedOp() != "Download" || late.FailedOp() != "Prefill" {
+		t.Errorf("%s and %s", plain.FailedOp(), late.FailedOp())
 	}
 }
 

@@ -99,6 +99,15 @@ type DeviceError struct {
 
 func (e *DeviceError) Error() string { return e.Op + ": device fault: " + e.Err.Error() }
 
+// FailedOp is the op that the device failed in, as far as known: that of an error in the chain which has such a method, else Op.
+func (e *DeviceError) FailedOp() string {
+	var known interface{ FailedOp() string }
+	if errors.As(e.Err, &known) {
+		return known.FailedOp()
+	}
+	return e.Op
+}
+
 // Unwrap makes the error an ErrDevice, and whatever else the backend said.
 func (e *DeviceError) Unwrap() []error { return []error{ErrDevice, e.Err} }
 

@@ -33,5 +33,8 @@ type FaultError struct {
 
 func (e *FaultError) Error() string { return fmt.Sprintf("%s failed on the GPU: %v", e.Op, e.Err) }
 
+// FailedOp is Op.
+func (e *FaultError) FailedOp() string { return e.Op }
+
 // Unwrap returns what the driver said.
 func (e *FaultError) Unwrap() error { return e.Err }
