@@ -25,11 +25,11 @@ func (d *Device) AppendKV(cache, rows *Buffer) (*Buffer, error) {
 		Heads: old.H, Old: old.S, New: add.S, Dim: old.D, HasPrevious: true,
 		NewHeadStride: add.HeadStride, NewRowStride: add.RowStride,
 	}
-	if _, _, err := p.Plan(); err != nil {
-		return nil, c.bad([]int{0, 1}, "%s", reason(err))
-	}
 	if st := cache.store; st.newest(old) && old.S+add.S <= st.capacity {
 		return c.within(st, p)
+	}
+	if _, _, err := p.Plan(); err != nil {
+		return nil, c.bad([]int{0, 1}, "%s", reason(err))
 	}
 	return c.grow(p)
 }

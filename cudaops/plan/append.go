@@ -61,6 +61,10 @@ func (a Append) Plan() (old, rows []PitchedCopy, err error) {
 	if _, err := src.SrcLen(); err != nil {
 		return nil, nil, err
 	}
+	rows = make([]PitchedCopy, 0, a.Heads)
+	if a.Old > 0 {
+		old = make([]PitchedCopy, 0, a.Heads)
+	}
 	for h := range a.Heads {
 		if a.Old > 0 {
 			old = append(old, PitchedCopy{
