@@ -34,6 +34,7 @@ type execution struct {
 	mu          sync.Mutex
 	interrupted bool
 	over        bool
+	answered    func(line string) // gets the client's input; nil: gonb does
 }
 
 // problem is how an execution failed, as the protocol tells it.
@@ -183,9 +184,9 @@ func (e *execution) report() string {
 func (e *execution) segment(s cell.Segment) *problem {
 	out := newSink(e)
 	e.sent = cell.Parse(s.Code)
-	reply, err := e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
+	reply, err := e.request(s, out)
 	if err == errGonbIsGone && e.k.ready() {
-		reply, err = e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
+		reply, err = e.request(s, out)
 	}
 	out.finish()
 	e.uncapture()
@@ -223,6 +224,15 @@ func (e *execution) segment(s cell.Segment) *problem {
 	return nil
 }
 
+// request sends a segment to gonb. Its program's streams go to out, as does what gonb itself says.
+func (e *execution) request(s cell.Segment, out *sink) (*jupyter.Message, error) {
+	if s.Go {
+		e.k.streams.expect(out)
+		defer e.k.streams.expect(nil)
+	}
+	return e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
+}
+
 // atLine is a problem with a line of the cell, or with none.
 func (e *execution) atLine(name string, line int, what string) *problem {
 	if line == cell.NoLine || line >= len(e.text.Lines) {
@@ -246,26 +256,4 @@ func (e *execution) sayBusy() {
 	if !e.over {
 		e.k.publish("status", e.req.msg, status("busy"))
 	}
-}
-
-// ask passes an input request on to the client that sent the cell.
-func (e *execution) ask(m *jupyter.Message) {
-	q := e.k.codec.New("input_request", e.req.msg, m.Content)
-	q.IDs = e.req.msg.IDs
-	if err := e.k.front.stdin.Send(e.req.from, e.k.codec.Frames(q)); err != nil {
-		e.k.log.Warn("no stdin connection to ask for input", "error", err)
-	}
-}
-
-// input passes a client's answer on to gonb.
-func (e *execution) input(m *jupyter.Message) {
-	var c struct {
-		Value string `json:"value"`
-	}
-	if err := json.Unmarshal(m.Content, &c); err != nil {
-		e.k.log.Warn("input reply", "error", err)
-		return
-	}
-	g := e.k.currentGonb()
-	g.stdin.Send(g.codec.Frames(g.codec.New("input_reply", nil, c)), true)
 }

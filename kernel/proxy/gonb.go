@@ -87,6 +87,7 @@ func (k *Kernel) startGonb() (*gonb, error) {
 		runtimedir.EnvRuntime: k.dir.Path,
 		wire.EnvSocket:        k.device.socket,
 		wire.EnvNonce:         k.nonce,
+		wire.EnvStreams:       k.streams.path,
 		"TMPDIR":              g.temp,
 		envUserTMPDIR:         os.Getenv("TMPDIR"),
 		"PATH":                strings.Join(append(append([]string(nil), k.opts.Path...), os.Getenv("PATH")), string(os.PathListSeparator)),

@@ -47,6 +47,7 @@ type Kernel struct {
 	spawn   *spawner
 	device  *device
 	widgets *widgets.Manager
+	streams *streams
 	queue   *queue
 	stop    chan struct{} // closed once: shut down
 	ending  sync.Once
@@ -94,6 +95,8 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	defer k.device.stop()
+	k.streams = k.listenForStreams()
+	defer k.streams.close()
 
 	// Clients wait for these sockets; what they ask before gonb is there waits in the queue.
 	if k.front, err = listen(opts.Connection, k); err != nil {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attnb/attnb/kernel/proxy/jupyter"
@@ -21,8 +22,9 @@ const (
 
 // sink takes what gonb publishes for one segment, acts on the markers in it, and publishes the rest for the cell.
 type sink struct {
-	e    *execution
-	scan *wire.Scanner
+	e       *execution
+	scan    *wire.Scanner
+	program atomic.Pointer[program] // whose streams come to us; nil: through gonb
 
 	mu sync.Mutex // for all that follows: timers end what is held back
 
@@ -55,6 +57,9 @@ func (s *sink) publication(m *jupyter.Message) {
 		case !ok:
 		case t.Name == "stdout":
 			s.pieces(s.scan.Feed([]byte(t.Text)))
+		case isExitNote(t.Text) && (!s.started || s.exited || s.program.Load() != nil):
+			s.text("stderr", s.note) // one before was the command's own text
+			s.note = t.Text
 		default:
 			s.stderr(t.Text)
 		}
@@ -66,6 +71,9 @@ func (s *sink) publication(m *jupyter.Message) {
 
 // finish publishes what was held back. A crash report stays for the traceback.
 func (s *sink) finish() {
+	if p := s.program.Load(); p != nil {
+		p.wait()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pieces(s.scan.Flush())
@@ -87,22 +95,36 @@ func (s *sink) crashed() bool {
 
 func (s *sink) pieces(pieces []wire.Piece) {
 	for _, p := range pieces {
-		switch p.Marker.Kind {
-		case "":
+		if p.Marker.Kind == "" {
 			s.text("stdout", string(p.Text))
-		case wire.MarkStart:
-			s.started = true
-		case wire.MarkExit:
-			s.exited, s.exit = true, p.Marker.Arg
-		case wire.MarkFail:
-			if m, ok := wire.Unhex(p.Marker.Arg); ok {
-				s.failed, s.message = true, m
-			}
-		case wire.MarkDisplay:
-			s.display(p.Marker.Arg)
-		default:
-			s.e.k.log.Warn("unknown marker", "kind", p.Marker.Kind)
+		} else {
+			s.mark(p.Marker)
 		}
+	}
+}
+
+// hear is mark for what comes beside the streams.
+func (s *sink) hear(m wire.Marker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mark(m)
+}
+
+func (s *sink) mark(m wire.Marker) {
+	switch m.Kind {
+	case wire.MarkStart:
+		s.started = true
+	case wire.MarkExit:
+		s.exited, s.exit = true, m.Arg
+	case wire.MarkFail:
+		if text, ok := wire.Unhex(m.Arg); ok {
+			s.failed, s.message = true, text
+		}
+	case wire.MarkDisplay:
+		s.display(m.Arg)
+	case "":
+	default:
+		s.e.k.log.Warn("unknown marker", "kind", m.Kind)
 	}
 }
 
@@ -163,11 +185,6 @@ var (
 func isExitNote(text string) bool { return len(text) < 64 && exitNote.MatchString(text) }
 
 func (s *sink) stderr(text string) {
-	if isExitNote(text) && (!s.started || s.exited) {
-		s.text("stderr", s.note) // one before was the command's own text
-		s.note = text
-		return
-	}
 	s.tellPlaced()
 	switch {
 	case s.told:

@@ -19,23 +19,24 @@ const grace = 4500 * time.Millisecond
 // orphaned is the signal that tells us of our parent's death, where the system can tell.
 const orphaned = syscall.SIGUSR1
 
-// launch runs program as the leader of its own process group with our arguments, streams and environment, and returns
-// its exit status, or 128 + n when signal n ended it. Nothing in the group outlives the program, and the group does
-// not outlive us.
+// launch runs program as the leader of its own process group with our arguments and environment, and returns its exit
+// status, or 128 + n when signal n ended it. Nothing in the group outlives the program, and the group does not outlive us.
 func launch(program string, args []string) int {
 	asked := make(chan os.Signal, 16)
 	signal.Notify(asked, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, orphaned)
 	parent := followParent()
 
-	mark(wire.MarkStart, "")
+	s := openStreams()
+	s.mark(wire.MarkStart, "")
 	pid, err := syscall.ForkExec(program, args, &syscall.ProcAttr{
 		Env:   programEnviron(os.Environ()),
-		Files: []uintptr{0, 1, 2},
+		Files: s.files[:],
 		Sys:   programAttr(),
 	})
+	s.started()
 	if err != nil {
 		code := fail("cannot start the cell's program: %v", err)
-		mark(wire.MarkExit, strconv.Itoa(code))
+		s.mark(wire.MarkExit, strconv.Itoa(code))
 		return code
 	}
 
@@ -44,13 +45,13 @@ func launch(program string, args []string) int {
 	switch {
 	case err != nil:
 		code := fail("lost the cell's program: %v", err)
-		mark(wire.MarkExit, strconv.Itoa(code))
+		s.mark(wire.MarkExit, strconv.Itoa(code))
 		return code
 	case status.Signaled():
-		mark(wire.MarkExit, "signal "+signalName(status.Signal()))
+		s.mark(wire.MarkExit, "signal "+signalName(status.Signal()))
 		return 128 + int(status.Signal())
 	}
-	mark(wire.MarkExit, strconv.Itoa(status.ExitStatus()))
+	s.mark(wire.MarkExit, strconv.Itoa(status.ExitStatus()))
 	return status.ExitStatus()
 }
 
@@ -88,23 +89,12 @@ func reap(pid int) (syscall.WaitStatus, error) {
 	}
 }
 
-// mark writes a marker to stdout, in one write so that no output comes between. Outside of a kernel it writes nothing.
-func mark(kind, arg string) {
-	nonce := os.Getenv(wire.EnvNonce)
-	if nonce == "" {
-		return
-	}
-	_, _ = os.Stdout.Write(wire.AppendMarker(nil, nonce, kind, arg)) // a reader that has gone needs no marker
-}
-
-// programEnviron gives the program the user's own TMPDIR.
+// programEnviron gives the program the user's own TMPDIR, and not what was meant for us.
 func programEnviron(env []string) []string {
-	user, ok := os.LookupEnv(EnvUserTMPDIR)
-	if !ok {
-		return env
-	}
+	user, ours := os.LookupEnv(EnvUserTMPDIR)
 	kept := slices.DeleteFunc(env, func(entry string) bool {
-		return strings.HasPrefix(entry, "TMPDIR=") || strings.HasPrefix(entry, EnvUserTMPDIR+"=")
+		return ours && (strings.HasPrefix(entry, "TMPDIR=") || strings.HasPrefix(entry, EnvUserTMPDIR+"=")) ||
+			strings.HasPrefix(entry, wire.EnvStreams+"=")
 	})
 	if user != "" {
 		kept = append(kept, "TMPDIR="+user)
