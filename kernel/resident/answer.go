@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -24,11 +25,30 @@ func (c *conn) answer(r wire.Request, data *payload) (a wire.Answer, down []floa
 	if !c.hello && r.Kind != wire.KindHello {
 		return failure(wire.Errorf(wire.BadRequest, "the first message must be hello")), nil
 	}
-	a, down, err := c.dispatch(r, data)
-	if err != nil {
+	if err := c.s.faulted(r); err != nil {
 		return failure(err), nil
 	}
+	a, down, err := c.dispatch(r, data)
+	if err != nil {
+		return c.s.refusal(err), nil
+	}
+	if r.Kind == wire.KindName || r.Kind == wire.KindFree {
+		c.s.keepRecord()
+	}
 	return a, down
+}
+
+// refusal is the answer to what failed, with what only the server knows.
+func (s *server) refusal(err error) wire.Answer {
+	var fault *faultAnswer
+	if errors.As(err, &fault) {
+		s.fail(fault)
+	}
+	a := failure(err)
+	if a.Code == wire.OutOfMemory {
+		a.Message += s.largest()
+	}
+	return a
 }
 
 func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []float32, err error) {
@@ -131,7 +151,7 @@ func (c *conn) load(r wire.Request) (wire.Answer, error) {
 // leaf puts values on the device as a tensor that came from outside.
 func (c *conn) leaf(op, source string, shape []int, axes []string, values []float32) (wire.Answer, error) {
 	h, s, d := fold(shape)
-	buf, err := c.s.d.Upload(values, h, s, d)
+	buf, err := c.d.Upload(values, h, s, d)
 	if err != nil {
 		return wire.Answer{}, explain(op, err, []input{{arg: "data", meta: meta{shape: shape, axes: axes}}})
 	}
@@ -217,6 +237,7 @@ func (c *conn) free(r wire.Request) error {
 		for name, n := range st.names {
 			if n.t == t {
 				delete(st.names, name)
+				st.changes++
 			}
 		}
 		st.remember(t)
@@ -296,7 +317,7 @@ func (c *conn) run(r wire.Request) (wire.Answer, error) {
 	}
 	defer done()
 	name := opName(r.Op, r.Params)
-	results, err := runJob(&job{d: c.s.d, op: r.Op}, def, r.Params, in)
+	results, err := runJob(&job{d: c.d, op: r.Op}, def, r.Params, in)
 	if err != nil {
 		return wire.Answer{}, explain(name, err, inputs)
 	}
@@ -339,7 +360,7 @@ func (c *conn) download(r wire.Request) ([]float32, error) {
 		return nil, err
 	}
 	defer done()
-	data, err := c.s.d.Download(in[0].buf)
+	data, err := c.d.Download(in[0].buf)
 	if err != nil {
 		return nil, explain("Download", err, inputs)
 	}

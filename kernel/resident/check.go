@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/reference/bound"
 	"github.com/attnb/attnb/reference/noise"
@@ -49,7 +50,7 @@ func (c *conn) check(r wire.Request) (wire.Answer, error) {
 			return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %v%s", name, err, about(nil, inputs))
 		}
 	}
-	if err := f.compare(c.s.ctx, c.s, rep, x); err != nil {
+	if err := f.compare(c.ctx, c.d, rep, x); err != nil {
 		return wire.Answer{}, explain(name, err, inputs)
 	}
 	d, err := f.display()
@@ -96,8 +97,8 @@ type finding struct {
 	worst  parity.Cell
 }
 
-func (f *finding) compare(ctx context.Context, s *server, rep *replay, x operand) error {
-	want, err := rep.eval(ctx, s.d, f.root)
+func (f *finding) compare(ctx context.Context, d *cudaops.Device, rep *replay, x operand) error {
+	want, err := rep.eval(ctx, d, f.root)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (f *finding) compare(ctx context.Context, s *server, rep *replay, x operand
 		}
 		want.noise = spread.Value
 	}
-	got, err := fetch(s.d, x)
+	got, err := fetch(d, x)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package resident
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -62,7 +61,7 @@ func (c *conn) compare(r wire.Request) (wire.Answer, error) {
 		return refuse(err)
 	}
 	for _, p := range []*party{&m.mine, &m.expected} {
-		if err := p.fetch(c.s.ctx, c.s, m.axes); err != nil {
+		if err := p.fetch(c, m.axes); err != nil {
 			return wire.Answer{}, explain(name, err, inputs)
 		}
 	}
@@ -149,17 +148,18 @@ func permute[T any](data []T, shape, order []int) []T {
 
 // fetch downloads the values and replays what made them, for the bound. Numbers that others computed start from inputs that were not
 // rounded to f32 as the leaves here were, so a leaf may be off by one rounding, also where it is compared itself.
-func (p *party) fetch(ctx context.Context, s *server, axes []string) error {
+func (p *party) fetch(c *conn, axes []string) error {
 	order := orderOf(p.axes, axes)
-	data, err := s.d.Download(p.buf)
+	data, err := c.d.Download(p.buf)
 	if err != nil {
 		return err
 	}
 	p.values = permute(data, p.shape, order)
-	s.store.mu.Lock()
+	st := c.s.store
+	st.mu.Lock()
 	p.called = p.node.described()
 	rep, err := newReplay(p.node)
-	s.store.unlock()
+	st.unlock()
 	if err != nil { // its leaves are gone
 		brought := headsFrom(p.values, []int{len(p.values)})
 		p.bound, p.noise = flat(roundings(brought)), flat(noise.Rounded(brought).Var)
@@ -167,12 +167,12 @@ func (p *party) fetch(ctx context.Context, s *server, axes []string) error {
 		return nil
 	}
 	defer func() {
-		s.store.mu.Lock()
-		rep.release(s.store)
-		s.store.unlock()
+		st.mu.Lock()
+		rep.release(st)
+		st.unlock()
 	}()
 	rep.job, rep.rounded = "Compare", true
-	want, err := rep.eval(ctx, s.d, p.node)
+	want, err := rep.eval(c.ctx, c.d, p.node)
 	if err != nil {
 		return err
 	}

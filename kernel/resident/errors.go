@@ -28,12 +28,15 @@ func (i input) String() string {
 func explain(op string, err error, inputs []input) error {
 	var (
 		known    *wire.Error
+		fault    *faultAnswer
 		bad      *cudaops.InputError
 		released *cudaops.ReleasedError
 		memory   *cudaops.MemoryError
 		device   *cudaops.DeviceError
 	)
 	switch {
+	case errors.As(err, &fault):
+		return fault
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &bad):
@@ -43,7 +46,7 @@ func explain(op string, err error, inputs []input) error {
 	case errors.As(err, &memory):
 		return wire.Errorf(wire.OutOfMemory, "%s: out of memory: %s asked for, %s in use%s", op, bytesWords(memory.Asked), bytesWords(memory.InUse), about(nil, inputs))
 	case errors.As(err, &device):
-		return wire.Errorf(wire.DeviceFault, "%s: device fault: %v", op, device.Err)
+		return &faultAnswer{wire.Errorf(wire.DeviceFault, "%s: device fault: %v", op, device.Err), op, device}
 	case errors.Is(err, cudaops.ErrInterrupted), errors.Is(err, context.Canceled):
 		return wire.Errorf(wire.Refused, "%s: interrupted", op)
 	case errors.Is(err, cudaops.ErrUnsupported):

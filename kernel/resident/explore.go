@@ -106,14 +106,14 @@ func (c *conn) explore(r wire.Request) (wire.Answer, error) {
 		c.s.store.endExplorations([]*exploration{x})
 		return wire.Answer{}, err
 	}
-	if err := x.run.ready(c.s.ctx, c.s.d, c.s.store); err != nil {
+	if err := x.run.ready(c.ctx, c.d, c.s.store); err != nil {
 		return refuse(err)
 	}
 	display, err := x.picture(c.s, nil)
 	if err != nil {
 		var known *wire.Error
 		if errors.As(err, &known) {
-			err = wire.Errorf(known.Code, "Explore: %s%s", known.Message, about(nil, in))
+			known.Message = "Explore: " + known.Message + about(nil, in)
 		}
 		return refuse(err)
 	}

@@ -173,7 +173,7 @@ func (c *conn) picture(r wire.Request) (wire.Answer, error) {
 	if _, _, err := a.labels(r.Labels); err != nil {
 		return refuse(err)
 	}
-	data, err := fetch(c.s.d, x)
+	data, err := fetch(c.d, x)
 	if err != nil {
 		return wire.Answer{}, explain(name, err, inputs)
 	}

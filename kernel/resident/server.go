@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -24,6 +25,9 @@ type Options struct {
 	Device *cudaops.Device
 	// Lifeline ends Serve when reading from it ends: the read end of a pipe whose other end dies with the parent. Nil: none.
 	Lifeline *os.File
+	// Record is a file that tells the next device process of the same kernel which names this one held, so that it can say what became of
+	// them. It is gone after an end in order. Empty: none.
+	Record string
 	// Log receives connections, faults and panics. Nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -35,11 +39,20 @@ type server struct {
 	displays     *displays
 	explorations *explorations
 	log          *slog.Logger
-	ctx          context.Context // of Serve: ends long replays
+	ctx          context.Context // of Serve
 	stop         context.CancelFunc
+
+	faultMu sync.Mutex
+	fault   *FaultError // the device failed: this process ends
+	lost    string      // what it held then, in words
+
+	record   string
+	recordMu sync.Mutex
+	saved    int // changes of names that the record has
 }
 
-// Serve listens and answers until ctx ends, the lifeline ends or a client asks for shutdown; then it returns nil. Every
+// Serve listens and answers until ctx ends, the lifeline ends or a client asks for shutdown; then it returns nil. Where the device
+// fails it ends too, with a [FaultError], and the process should: the device is of no more use, and must not be closed. Every
 // tensor is gone afterwards.
 func Serve(ctx context.Context, o Options) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -52,7 +65,10 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("resident: %w", err)
 	}
-	s := &server{d: o.Device, store: newStore(), displays: newDisplays(), explorations: newExplorations(), log: log, ctx: ctx, stop: stop}
+	s := &server{d: o.Device, store: newStore(), displays: newDisplays(), explorations: newExplorations(), log: log, ctx: ctx, stop: stop, record: o.Record}
+	if s.store.lost, err = readRecord(o.Record); err != nil {
+		log.Warn("what an earlier process held", "error", err)
+	}
 	if o.Lifeline != nil {
 		go s.watch(o.Lifeline)
 	}
@@ -84,8 +100,16 @@ func Serve(ctx context.Context, o Options) error {
 		conns.run(c, s.serveConn)
 	}
 	conns.wait()
+	if s.fault != nil {
+		return fmt.Errorf("resident: %w", s.fault)
+	}
 	s.store.endExplorations(s.explorations.take(0))
 	s.store.clear()
+	if o.Record != "" {
+		if err := os.Remove(o.Record); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			log.Warn("names", "error", err)
+		}
+	}
 	return nil
 }
 
@@ -187,6 +211,9 @@ func listen(path string) (*net.UnixListener, error) {
 type conn struct {
 	s     *server
 	c     *net.UnixConn
+	ctx   context.Context // ends with the client
+	leave context.CancelFunc
+	d     *cudaops.Device // under ctx
 	hello bool
 	held  map[*tensor]bool // tensors that this client has a handle of
 }
@@ -197,6 +224,9 @@ func (s *server) serveConn(nc *net.UnixConn) {
 		return
 	}
 	c := &conn{s: s, c: nc, held: map[*tensor]bool{}}
+	c.ctx, c.leave = context.WithCancel(s.ctx)
+	defer c.leave()
+	c.d = s.d.Under(c.ctx)
 	defer c.releaseAll()
 	for {
 		body, err := wire.ReadFrame(nc)
@@ -220,7 +250,9 @@ func (c *conn) serveOne(body []byte) error {
 		return errors.Join(err, c.send(failure(wire.Errorf(wire.BadRequest, "malformed request")), nil))
 	}
 	data := &payload{r: c.c, n: r.DataLen}
+	end := c.vigil()
 	a, down := c.answer(r, data)
+	end()
 	// What a refused request brought along is still in the stream.
 	if err := data.skip(); err != nil {
 		return err

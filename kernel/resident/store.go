@@ -37,12 +37,14 @@ type store struct {
 	names   map[string]named
 	lastID  int
 	cell    int
+	lost    map[string]string // why a name of an earlier process is gone
+	changes int               // counts the names that came and went
 	freed   map[int]string    // what an ID was, of tensors that Free ended while a client had a handle
 	dead    []*cudaops.Buffer // to be released once the lock is free
 }
 
 func newStore() *store {
-	return &store{tensors: map[int]*tensor{}, names: map[string]named{}, freed: map[int]string{}}
+	return &store{tensors: map[int]*tensor{}, names: map[string]named{}, lost: map[string]string{}, freed: map[int]string{}}
 }
 
 // unlock releases the lock and then the buffers that nothing refers to any more.
@@ -98,12 +100,17 @@ func (s *store) setName(name, hash string, t *tensor) {
 		s.unname(name, old.t)
 	}
 	s.names[name] = named{t, hash}
+	if !ok {
+		s.changes++
+		delete(s.lost, name)
+	}
 	t.name, t.node.label = name, name
 }
 
 // unname takes a name away. Where the tensor has another name it is called by that from now on.
 func (s *store) unname(name string, t *tensor) {
 	delete(s.names, name)
+	s.changes++
 	if t.name == name {
 		t.name = ""
 		for other, n := range s.names {
@@ -149,6 +156,9 @@ func (s *store) remember(t *tensor) {
 func (s *store) getName(op, name string) (*tensor, error) {
 	if n, ok := s.names[name]; ok {
 		return n.t, nil
+	}
+	if why := s.lost[name]; why != "" {
+		return nil, wire.Errorf(wire.Freed, "%s: tensor %q was lost %s", op, name, why)
 	}
 	known := make([]string, 0, len(s.names))
 	for k := range s.names {

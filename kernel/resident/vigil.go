@@ -1,0 +1,50 @@
+package resident
+
+import (
+	"syscall"
+	"time"
+)
+
+// patience is how long a request may take before its client is watched.
+const patience = 20 * time.Millisecond
+
+// vigil ends the client's context when the client goes away while its request is answered: a cell that is interrupted must not
+// leave the device busy. The returned function ends the vigil.
+func (c *conn) vigil() (end func()) {
+	ended := make(chan struct{})
+	timer := time.AfterFunc(patience, func() {
+		defer close(ended)
+		c.watchPeer()
+	})
+	return func() {
+		if timer.Stop() {
+			return
+		}
+		_ = c.c.SetReadDeadline(time.Unix(1, 0)) // ends the watch
+		<-ended
+		_ = c.c.SetReadDeadline(time.Time{})
+	}
+}
+
+// watchPeer waits until the client closes its connection, or sends, or a deadline passes. It takes nothing out of the stream.
+func (c *conn) watchPeer() {
+	raw, err := c.c.SyscallConn()
+	if err != nil {
+		return
+	}
+	var one [1]byte
+	_ = raw.Read(func(fd uintptr) (done bool) {
+		for {
+			n, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			switch {
+			case err == syscall.EINTR:
+				continue
+			case err == syscall.EAGAIN:
+				return false
+			case n == 0 || err != nil:
+				c.leave()
+			}
+			return true
+		}
+	})
+}
