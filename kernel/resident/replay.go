@@ -144,6 +144,9 @@ func (r *replay) compute(ctx context.Context, d *cudaops.Device, n *node) (truth
 		}
 		in = append(in, t)
 	}
+	if err := ctx.Err(); err != nil { // the way here was quick, what follows is not
+		return truth{}, err
+	}
 	def := ops[n.op]
 	outs, err := def.replay(n.params, in)
 	if err != nil {
