@@ -24,6 +24,16 @@ class AttnbKernelTests(jupyter_kernel_test.KernelTests):
     incomplete_code_samples = ["func f() {", "x := `raw", "%%\nfmt.Println("]
     invalid_code_samples = ["func f() }", "%%\nfmt.Println)"]
     code_inspect_sample = "%%\nfmt.Println"
+    # A Go cell is statements, not an expression: the results are those of the kernel's own commands.
+    code_execute_result = [
+        {"code": "%version", "mime": "text/plain"},
+        {"code": "%tensors", "result": "no named tensors"},
+        {"code": "%device", "mime": "text/plain"},
+    ]
+    code_history_pattern = "%ver?ion*"
+    supported_history_operations = ("tail", "range", "search")
+    code_page_something = "%help"
+    code_clear_output = "%clear"
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -37,12 +47,21 @@ class AttnbKernelTests(jupyter_kernel_test.KernelTests):
             if reply["parent_header"]["msg_id"] == msg_id:
                 found = reply["content"]["matches"]
 
-    # A Go cell is statements, not an expression: it has no result of its own, and nothing in Go opens a pager or
-    # clears an output.
-    test_execute_result = None
-    test_history = None
-    test_pager = None
-    test_clear_output = None
+
+class AttnbWelcomeTests(jupyter_kernel_test.IopubWelcomeTests):
+    kernel_name = "attnb"
+    support_iopub_welcome = True
 
 
-del jupyter_kernel_test.KernelTests  # else pytest would take the base class for a test
+def test_nothing_of_the_suite_is_left_out() -> None:
+    """Each test of the suite runs, with every sample that it can have."""
+    for own in (AttnbKernelTests, AttnbWelcomeTests):
+        suite = own.__bases__[0]
+        for name in vars(suite):
+            if name.startswith("test_"):
+                assert getattr(own, name) is getattr(suite, name), name
+            elif name.startswith(("code_", "complete", "completion", "incomplete", "invalid", "language", "file_", "support")):
+                assert name in vars(own) and getattr(own, name), name
+
+
+del jupyter_kernel_test.KernelTests, jupyter_kernel_test.IopubWelcomeTests  # else pytest would take the base classes for tests

@@ -30,6 +30,9 @@ type device struct {
 // restPause is the longest pause before a device process that keeps dying is started again.
 const restPause = 10 * time.Second
 
+// deviceFault is the exit status of a device process whose device failed (resident.ExitFault): only a fresh process can use it again.
+const deviceFault = 75
+
 // startDevice starts the device process; cells find its socket in their environment.
 func startDevice(k *Kernel) (*device, error) {
 	d := &device{k: k, socket: k.dir.File("device")}
@@ -77,7 +80,11 @@ func (d *device) watch(cmd *exec.Cmd, ended chan struct{}) {
 		return
 	}
 	d.k.log.Error("the device process ended", "error", err)
-	d.k.tell(fmt.Sprintf("the device process ended (%v): every tensor is lost. It starts anew", err))
+	if cmd.ProcessState.ExitCode() == deviceFault {
+		d.k.tell("the device failed: every tensor is lost. A fresh device process starts")
+	} else {
+		d.k.tell(fmt.Sprintf("the device process ended (%v): every tensor is lost. It starts anew", err))
+	}
 	// One that dies at once must not use up the machine.
 	d.mu.Lock()
 	if time.Since(d.started) > restPause {

@@ -52,6 +52,9 @@ func (e *execution) own(s cell.Segment, last bool) *problem {
 		e.k.publish("clear_output", e.req.msg, map[string]any{"wait": false})
 		return nil
 	case "help":
+		if !e.stdin { // a program, which has no pager
+			break
+		}
 		e.pages = append(e.pages, map[string]any{"source": "page", "data": data, "start": 0})
 		return nil
 	}

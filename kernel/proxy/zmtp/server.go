@@ -26,7 +26,7 @@ type Server struct {
 }
 
 // Listen serves a socket. receive is called with each message, one at a time for each peer; the identity of the
-// peer addresses the answer. A PUB receives nothing.
+// peer addresses the answer. A PUB receives the topic of each subscription, before anything of that topic is published to the peer.
 func Listen(network, address string, kind zmq4.SocketType, log *slog.Logger, receive func(from string, frames [][]byte)) (*Server, error) {
 	l, err := net.Listen(network, address)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Server) serve(conn net.Conn) {
 			return
 		}
 		if s.kind == zmq4.Pub {
-			s.subscribe(p, frames)
+			s.subscribe(id, p, frames)
 		} else {
 			s.receive(id, frames)
 		}
@@ -114,21 +114,25 @@ func (s *Server) remove(id string, p *Peer) {
 	delete(s.topics, p)
 }
 
-func (s *Server) subscribe(p *Peer, frames [][]byte) {
+func (s *Server) subscribe(id string, p *Peer, frames [][]byte) {
 	if len(frames) != 1 || len(frames[0]) == 0 || frames[0][0] > 1 {
 		return
 	}
+	topic := string(frames[0][1:])
+	subscribes := frames[0][0] == 1
+	if subscribes && s.receive != nil {
+		s.receive(id, [][]byte{frames[0][1:]})
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	topic := string(frames[0][1:])
-	if frames[0][0] == 0 {
+	switch {
+	case !subscribes:
 		delete(s.topics[p], topic)
-		return
+	case s.topics[p] == nil:
+		s.topics[p] = map[string]bool{topic: true}
+	default:
+		s.topics[p][topic] = true
 	}
-	if s.topics[p] == nil {
-		s.topics[p] = map[string]bool{}
-	}
-	s.topics[p][topic] = true
 }
 
 // Send sends a message to one peer. A peer that is gone is an error.
