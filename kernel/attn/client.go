@@ -1,11 +1,13 @@
 package attn
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/attnb/attnb/kernel/wire"
 )
@@ -19,7 +21,7 @@ var client struct {
 // connect returns the cell's one connection, made at the first call.
 func connect() *wire.Conn {
 	client.once.Do(func() {
-		client.conn, client.err = wire.Dial(os.Getenv(wire.EnvSocket))
+		client.conn, client.err = dial(os.Getenv(wire.EnvSocket))
 	})
 	switch {
 	case os.Getenv(wire.EnvSocket) == "":
@@ -28,6 +30,28 @@ func connect() *wire.Conn {
 		stop(client.err.Error())
 	}
 	return client.conn
+}
+
+// startLimit is how long a cell waits for a device process that is being started, perhaps in place of one that failed.
+const startLimit = 5 * time.Second
+
+// dial connects to the device process. Where none answers but its kernel lives, one is about to.
+func dial(path string) (*wire.Conn, error) {
+	for end := time.Now().Add(startLimit); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := wire.Dial(path)
+		if err == nil || !starting(err, path) || time.Now().After(end) {
+			return conn, err
+		}
+	}
+}
+
+func starting(err error, path string) bool {
+	var refused *wire.Error
+	if errors.As(err, &refused) {
+		return refused.Code == wire.DeviceFault // on its way out
+	}
+	_, gone := os.Stat(path[:max(0, strings.LastIndexByte(path, '/'))] + "/")
+	return gone == nil
 }
 
 // do sends a request. A failure stops the cell.

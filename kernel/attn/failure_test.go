@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/cudaops/host"
+	"github.com/attnb/attnb/kernel/resident"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -182,7 +186,7 @@ func TestNoDeviceProcess(t *testing.T) {
 	if r := k.run("load", wire.EnvSocket+"="); r.exit != 1 || r.fail != notebook || !strings.HasSuffix(r.stderr, ": "+notebook+"\n") {
 		t.Errorf("no socket: exit %d, fail %q, stderr %q", r.exit, r.fail, r.stderr)
 	}
-	gone := filepath.Join(k.dir, "gone")
+	gone := filepath.Join(k.dir, "no kernel", "gone")
 	want := "no device process at " + gone + ": connect: no such file or directory"
 	if r := k.run("load", wire.EnvSocket+"="+gone); r.exit != 1 || r.fail != want {
 		t.Errorf("dead socket: exit %d, fail %q, want %q", r.exit, r.fail, want)
@@ -190,5 +194,27 @@ func TestNoDeviceProcess(t *testing.T) {
 	// Outside of a kernel there is no nonce, and so no marker.
 	if r := k.run("load", wire.EnvSocket+"=", wire.EnvNonce+"="); r.exit != 1 || r.fail != "" || r.out != "" || !strings.HasSuffix(r.stderr, notebook+"\n") {
 		t.Errorf("outside: exit %d, printed %q, stderr %q", r.exit, r.out, r.stderr)
+	}
+}
+
+// A cell that meets a device process on its way up, or none yet, waits for it.
+func TestLateDeviceProcess(t *testing.T) {
+	dir, err := os.MkdirTemp("", "attnb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "s")
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	d := cudaops.NewDevice(host.New(host.Options{}))
+	time.AfterFunc(300*time.Millisecond, func() { served <- resident.Serve(ctx, resident.Options{Socket: socket, Device: d}) })
+	k := newKernel(t)
+	if r := k.run("load", wire.EnvSocket+"="+socket); r.exit != 0 || r.out != "loaded \"qkv\" [seq 9, hidden 192]\n" {
+		t.Errorf("exit %d, printed %q, %s", r.exit, r.out, r.stderr)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }

@@ -281,9 +281,9 @@ func TestClientLeaves(t *testing.T) {
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("status took %v", took)
 	}
-	// Another client, whose op waits, goes: the one that runs is not its.
+	// Another client, whose download waits, goes: the op that runs is not its.
 	other := p.raw()
-	y := 1 << 20 // no tensor: refused once its turn comes, but the connection ends before
+	y := x.ID
 	if _, err := other.Write(append(hello(wire.Version), frame((&wire.Request{Kind: wire.KindDownload, IDs: []int{y}}).Encode())...)); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 )
 
 // deviceCommand is `attnb device --socket PATH [--runtime DIR]`. With --runtime, file 3 is the lifeline: when it closes,
-// the kernel is gone, and this process ends all that the kernel had started and removes its directory.
+// the kernel is gone, and this process ends all that the kernel had started and removes its directory. ATTNB_DEVICE chooses the
+// device and ATTNB_MEMORY bounds what its arrays take. It ends with status 75 when the device failed: another process may start.
 func deviceCommand(args []string) int {
 	flags := flag.NewFlagSet("device", flag.ContinueOnError)
 	socket := flags.String("socket", "", "serve at this unix socket")
@@ -42,7 +44,12 @@ func deviceCommand(args []string) int {
 		}
 		lifeline = os.NewFile(3, "lifeline")
 	}
-	backend, note, err := devices.Open(os.Getenv(devices.Variable), 0)
+	memory, err := devices.ParseMemory(os.Getenv(devices.MemoryVariable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "attnb device:", err)
+		return 1
+	}
+	backend, note, err := devices.Open(os.Getenv(devices.Variable), memory)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "attnb device:", err)
 		return 1
@@ -51,13 +58,16 @@ func deviceCommand(args []string) int {
 		log.Info("no GPU", "reason", note)
 	}
 	device := cudaops.NewDevice(backend)
-	defer device.Close()
-	err = resident.Serve(ctx, resident.Options{
-		Socket:   *socket,
-		Device:   device,
-		Lifeline: lifeline,
-		Log:      log,
-	})
+	options := resident.Options{Socket: *socket, Device: device, Lifeline: lifeline, Log: log}
+	if *runtime != "" {
+		options.Record = filepath.Join(*runtime, "names.json")
+	}
+	err = resident.Serve(ctx, options)
+	var fault *resident.FaultError
+	if errors.As(err, &fault) {
+		return resident.ExitFault // a device that failed is not closed: that may wait for ever
+	}
+	device.Close()
 	if *runtime != "" && ctx.Err() == nil && orphaned(lifeline) {
 		if err := runtimedir.Clean(*runtime); err != nil {
 			log.Error("runtime directory", "error", err)

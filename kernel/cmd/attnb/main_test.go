@@ -126,3 +126,39 @@ func TestDeviceLeavesTheRestToItsKernel(t *testing.T) {
 		t.Error("a process of the kernel was ended")
 	}
 }
+
+// The memory that a device process may take is a setting of its environment.
+func TestMemory(t *testing.T) {
+	cmd := attnb("device", "--socket", "/no/such/dir/s")
+	cmd.Env = append(cmd.Env, devices.MemoryVariable+"=lots")
+	out, _ := cmd.CombinedOutput()
+	want := "attnb device: ATTNB_MEMORY=lots: want a number of bytes, or one with K, M, G or T, such as 8GiB\n"
+	if cmd.ProcessState.ExitCode() != 1 || string(out) != want {
+		t.Errorf("exit status %d, wrote %q, want %q", cmd.ProcessState.ExitCode(), out, want)
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	if err := os.Chmod(filepath.Dir(socket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd = attnb("device", "--socket", socket)
+	cmd.Env = append(cmd.Env, devices.MemoryVariable+"=3MiB")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		c, err := wire.Dial(socket)
+		if err != nil && time.Now().Before(deadline) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if s, err := c.Status(); err != nil || s.Total != 3<<20 {
+			t.Errorf("status %+v, %v", s, err)
+		}
+		return
+	}
+}
