@@ -38,6 +38,7 @@ func view(kind wire.Kind, style wire.PictureStyle, options []ViewOption, xs ...T
 		stop("the control " + r.Controls[0].Name + " belongs to Explore")
 	}
 	a := do(r)
+	fmt.Print(a.Text) // the report of a verdict: beside a picture no front end shows text
 	show(a.DisplayID)
 	return a
 }

@@ -198,7 +198,7 @@ func showErrors(matrices []viz.Matrix) {
 	}
 }
 
-// display is the error heatmap with the report beside it.
+// display is error / bound as a heatmap.
 func (f *finding) display() (wire.Display, error) {
 	hm, err := f.heatmap(f.headline(), viz.Errors, f.ratios, f.tokens)
 	if err != nil {
@@ -212,5 +212,5 @@ func (f *finding) display() (wire.Display, error) {
 	}
 	m, row, col := f.place(f.worst.Index)
 	hm.Marks = []viz.Mark{{Matrix: m, Row: row, Col: col, Label: "worst"}}
-	return bundle(hm, f.text())
+	return bundle(hm, "")
 }

@@ -32,6 +32,7 @@ type comparison struct {
 	tokens         []string
 	cells          []int // the flat indices that are compared; nil: all
 	notes          []string
+	ratios         []float32 // error / tolerance of each cell, 0 where it is not compared
 	judged
 }
 
@@ -203,6 +204,13 @@ func (m *comparison) judge() (err error) {
 		return errors.New("every cell is hidden by the mask")
 	}
 	m.limitL2 = noise.Limit(got, want, spread)
+	m.ratios = make([]float32, len(m.mine.values))
+	for i, r := range parity.Ratio(got, want, limit) {
+		if m.cells != nil {
+			i = m.cells[i]
+		}
+		m.ratios[i] = float32(r)
+	}
 	if m.report, err = parity.Compare(got, want, limit); err == nil && m.cells != nil {
 		m.report.Worst = m.cells[m.report.Worst]
 	}
@@ -297,13 +305,10 @@ func (m *comparison) unlike() string {
 		mine, m.mine.called, expected, m.expected.called, both)
 }
 
-// display is the difference as a heatmap with the report beside it.
+// display is error / tolerance as a heatmap. A picture of the differences themselves, on a scale of their own, would make the
+// noise of rounding look like a fault.
 func (m *comparison) display() (wire.Display, error) {
-	off := make([]float32, len(m.mine.values))
-	for i := range off {
-		off[i] = float32(float64(m.mine.values[i]) - float64(m.expected.values[i]))
-	}
-	hm, err := m.heatmap(m.headline(), viz.Signed, off, m.tokens)
+	hm, err := m.heatmap(m.headline(), viz.Errors, m.ratios, m.tokens)
 	if err != nil {
 		return wire.Display{}, err
 	}
@@ -314,5 +319,5 @@ func (m *comparison) display() (wire.Display, error) {
 		matrix, row, col := m.place(m.report.Worst)
 		hm.Marks = []viz.Mark{{Matrix: matrix, Row: row, Col: col, Label: "worst"}}
 	}
-	return bundle(hm, m.text())
+	return bundle(hm, "")
 }

@@ -229,11 +229,7 @@ func (x *exploration) picture(s *server, settings []wire.Control) (wire.Display,
 	if head >= 0 && head < len(hm.Matrices) {
 		hm.Matrices = hm.Matrices[head : head+1]
 	}
-	text := hm.Alt()
-	if out.empty > 0 {
-		text += fmt.Sprintf(" %d rows see nothing.", out.empty)
-	}
-	d, err := bundle(hm, text)
+	d, err := bundle(hm, seeNothing(out.empty))
 	var bad *viz.InputError
 	if errors.As(err, &bad) {
 		err = wire.Errorf(wire.BadInput, "%s", bad.Reason)

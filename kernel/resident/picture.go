@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -127,15 +128,30 @@ func (q quantity) kind() viz.Kind {
 }
 
 // bundle renders a heatmap with its text.
-func bundle(hm viz.Heatmap, text string) (wire.Display, error) {
+func bundle(hm viz.Heatmap, more string) (wire.Display, error) {
 	p, err := hm.Picture()
 	if err != nil {
 		return wire.Display{}, err
 	}
+	alt := p.Alt + more
+	metadata, err := json.Marshal(map[string]any{
+		"image/png": map[string]any{"width": p.Width, "height": p.Height, "alt": alt},
+	})
+	if err != nil {
+		return wire.Display{}, err
+	}
 	return wire.Display{
-		Parts:    []wire.Part{{MIME: "image/png", Data: p.PNG}, {MIME: "text/plain", Data: []byte(text)}},
-		Metadata: fmt.Appendf(nil, `{"image/png":{"width":%d,"height":%d}}`, p.Width, p.Height),
+		Parts:    []wire.Part{{MIME: "image/png", Data: p.PNG}, {MIME: "text/plain", Data: []byte(alt)}},
+		Metadata: metadata,
 	}, nil
+}
+
+// seeNothing tells of rows without a visible column.
+func seeNothing(rows int) string {
+	if rows == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %d rows see nothing.", rows)
 }
 
 func (c *conn) picture(r wire.Request) (wire.Answer, error) {
@@ -181,19 +197,15 @@ func (c *conn) picture(r wire.Request) (wire.Answer, error) {
 	if err != nil {
 		return refuse(err)
 	}
-	text := hm.Alt()
-	if x.empty > 0 {
-		text += fmt.Sprintf(" %d rows see nothing.", x.empty)
-	}
 	var d wire.Display
 	switch r.Style {
 	case wire.StyleHTML:
 		var html string
 		if html, err = hm.HTML(); err == nil {
-			d = wire.Display{Parts: []wire.Part{{MIME: "text/html", Data: []byte(html)}, {MIME: "text/plain", Data: []byte(text)}}}
+			d = wire.Display{Parts: []wire.Part{{MIME: "text/html", Data: []byte(html)}, {MIME: "text/plain", Data: []byte(hm.Alt() + seeNothing(x.empty))}}}
 		}
 	case wire.StylePNG:
-		d, err = bundle(hm, text)
+		d, err = bundle(hm, seeNothing(x.empty))
 	default:
 		err = fmt.Errorf("unknown style %d", r.Style)
 	}
