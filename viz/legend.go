@@ -58,7 +58,7 @@ func printedLabel(s string) string { return shown(s, regular().has) }
 func (h Heatmap) subtitle(s summary, pool image.Point) []string {
 	shape := fmt.Sprintf("%d × %d", h.rows(), h.cols())
 	if n := len(h.Matrices); n > 1 {
-		shape = fmt.Sprintf("%d of %s, one scale", n, shape)
+		shape = fmt.Sprintf("%d panels of %s, one scale", n, shape)
 	}
 	parts := []string{shape}
 	switch n := s.count[finite]; {
