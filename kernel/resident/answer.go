@@ -28,6 +28,14 @@ func (c *conn) answer(r wire.Request, data *payload) (a wire.Answer, down []floa
 	if err := c.s.faulted(r); err != nil {
 		return failure(err), nil
 	}
+	if what := taskName(r); what != "" {
+		t := c.s.tasks.begin(what)
+		c.task.Store(t)
+		defer func() {
+			c.task.Store(nil)
+			c.s.tasks.end(t)
+		}()
+	}
 	a, down, err := c.dispatch(r, data)
 	if err != nil {
 		return c.s.refusal(err), nil
@@ -267,8 +275,10 @@ func (c *conn) status() wire.Answer {
 	st := c.s.store
 	st.mu.Lock()
 	defer st.unlock()
-	return wire.Answer{Status: &wire.Status{Backend: info.Backend, Device: info.Device, InUse: int(inUse), Total: int(info.MemoryTotal),
-		Tensors: len(st.tensors), Displays: c.s.displays.count(), PID: os.Getpid()}}
+	status := &wire.Status{Backend: info.Backend, Device: info.Device, InUse: int(inUse), Total: int(info.MemoryTotal),
+		Tensors: len(st.tensors), Displays: c.s.displays.count(), PID: os.Getpid()}
+	c.s.tasks.describe(status)
+	return wire.Answer{Status: status}
 }
 
 // use takes tensors for the time of a job. done gives them back.

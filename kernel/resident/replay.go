@@ -31,7 +31,9 @@ type replay struct {
 	// rounded: the values where the replay starts are those of the user rounded to f32, and may be off by that.
 	rounded bool
 	cells   int
-	work    float64
+	work    float64 // of the steps so far
+	ahead   float64 // of all steps
+	behind  float64 // of the steps that are done
 }
 
 // newReplay looks what can be replayed of root, and holds the arrays that this needs. err names the leaf that is missing.
@@ -42,6 +44,9 @@ func newReplay(root *node) (*replay, error) {
 	}
 	for _, a := range r.start {
 		a.refs++
+	}
+	for n := range r.step {
+		r.ahead += effort(n)
 	}
 	return r, nil
 }
@@ -119,6 +124,10 @@ func (r *replay) eval(ctx context.Context, d *cudaops.Device, n *node) (truth, e
 	t, err := r.compute(ctx, d, n)
 	if err == nil {
 		r.done[n] = t
+		if r.step[n] {
+			r.behind += effort(n)
+			taskOf(ctx).advance(r.behind / r.ahead)
+		}
 	}
 	return t, err
 }
@@ -161,19 +170,26 @@ func (r *replay) compute(ctx context.Context, d *cudaops.Device, n *node) (truth
 
 // spend refuses a replay that would take too much memory or time.
 func (r *replay) spend(n *node) error {
-	cells := 1
-	for _, s := range n.shape {
-		cells *= s
-	}
-	r.cells += cells
+	r.cells += cellsOf(n)
 	if r.step[n] {
-		r.work += float64(cells) * reduction(n)
+		r.work += effort(n)
 	}
 	if r.cells > maxReplayCells || r.work > maxReplayWork {
 		return wire.Errorf(wire.Refused, "%s: the chain is too large to replay whole: take a head or some rows of its leaves first", r.job)
 	}
 	return nil
 }
+
+func cellsOf(n *node) int {
+	cells := 1
+	for _, s := range n.shape {
+		cells *= s
+	}
+	return cells
+}
+
+// effort is roughly how many multiply-adds n takes.
+func effort(n *node) float64 { return float64(cellsOf(n)) * reduction(n) }
 
 // reduction is roughly how many multiply-adds a cell of n takes.
 func reduction(n *node) float64 {

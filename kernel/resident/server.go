@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attnb/attnb/cudaops"
@@ -38,6 +39,7 @@ type server struct {
 	store        *store
 	displays     *displays
 	explorations *explorations
+	tasks        tasks
 	log          *slog.Logger
 	ctx          context.Context // of Serve
 	stop         context.CancelFunc
@@ -214,6 +216,7 @@ type conn struct {
 	ctx   context.Context // ends with the client
 	leave context.CancelFunc
 	d     *cudaops.Device // under ctx
+	task  atomic.Pointer[task]
 	hello bool
 	held  map[*tensor]bool // tensors that this client has a handle of
 }
@@ -224,7 +227,7 @@ func (s *server) serveConn(nc *net.UnixConn) {
 		return
 	}
 	c := &conn{s: s, c: nc, held: map[*tensor]bool{}}
-	c.ctx, c.leave = context.WithCancel(s.ctx)
+	c.ctx, c.leave = context.WithCancel(withTask(s.ctx, &c.task))
 	defer c.leave()
 	c.d = s.d.Under(c.ctx)
 	defer c.releaseAll()

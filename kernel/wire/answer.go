@@ -182,6 +182,10 @@ type Status struct {
 	Tensors         int
 	Displays        int // bundles not fetched yet
 	PID             int
+	Running         string  // the op that runs; empty: none
+	RunningFor      int     // ms
+	Done            float64 // fraction of it, 0 where that is not known
+	Waiting         int     // ops behind it
 }
 
 func (s *Status) encode(e *encoder) {
@@ -192,6 +196,10 @@ func (s *Status) encode(e *encoder) {
 	e.int(5, s.Tensors)
 	e.int(6, s.Displays)
 	e.int(7, s.PID)
+	e.str(8, s.Running)
+	e.int(9, s.RunningFor)
+	e.float(10, s.Done)
+	e.int(11, s.Waiting)
 }
 
 func (s *Status) decode(d *decoder) {
@@ -215,6 +223,14 @@ func (s *Status) decode(d *decoder) {
 			s.Displays = d.int()
 		case 7:
 			s.PID = d.int()
+		case 8:
+			s.Running = d.str()
+		case 9:
+			s.RunningFor = d.int()
+		case 10:
+			s.Done = d.float()
+		case 11:
+			s.Waiting = d.int()
 		default:
 			d.unknown()
 		}

@@ -88,7 +88,8 @@ func drawAnswer(t *rapid.T) Answer {
 	}
 	if rapid.Bool().Draw(t, "status") {
 		a.Status = &Status{Backend: text.Draw(t, "backend"), Device: text.Draw(t, "device"), InUse: rapid.Int().Draw(t, "in use"),
-			Total: rapid.Int().Draw(t, "total"), Tensors: rapid.Int().Draw(t, "n"), Displays: rapid.Int().Draw(t, "d"), PID: rapid.Int().Draw(t, "pid")}
+			Total: rapid.Int().Draw(t, "total"), Tensors: rapid.Int().Draw(t, "n"), Displays: rapid.Int().Draw(t, "d"), PID: rapid.Int().Draw(t, "pid"),
+			Running: text.Draw(t, "running"), RunningFor: rapid.Int().Draw(t, "for"), Done: rapid.Float64().Draw(t, "done"), Waiting: rapid.Int().Draw(t, "waiting")}
 	}
 	return a
 }
