@@ -50,7 +50,11 @@ func starting(err error, path string) bool {
 	if errors.As(err, &refused) {
 		return refused.Code == wire.DeviceFault // on its way out
 	}
-	_, gone := os.Stat(path[:max(0, strings.LastIndexByte(path, '/'))] + "/")
+	end := strings.LastIndexByte(path, '/')
+	if end < 0 {
+		return false
+	}
+	_, gone := os.Stat(path[:end+1])
 	return gone == nil
 }
 

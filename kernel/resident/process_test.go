@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if socket := os.Getenv(envProcess); socket != "" {
 		os.Exit(deviceProcess(socket))
 	}
+	if socket := os.Getenv(envEcho); socket != "" {
+		os.Exit(echoProcess(socket))
+	}
 	os.Exit(m.Run())
 }
 

@@ -213,6 +213,7 @@ func listen(path string) (*net.UnixListener, error) {
 type conn struct {
 	s     *server
 	c     *net.UnixConn
+	in    *wire.Reader    // of c
 	ctx   context.Context // ends with the client
 	leave context.CancelFunc
 	d     *cudaops.Device // under ctx
@@ -226,13 +227,13 @@ func (s *server) serveConn(nc *net.UnixConn) {
 		s.log.Warn("refused a connection", "error", err)
 		return
 	}
-	c := &conn{s: s, c: nc, held: map[*tensor]bool{}}
+	c := &conn{s: s, c: nc, in: wire.NewReader(nc), held: map[*tensor]bool{}}
 	c.ctx, c.leave = context.WithCancel(withTask(s.ctx, &c.task))
 	defer c.leave()
 	c.d = s.d.Under(c.ctx)
 	defer c.releaseAll()
 	for {
-		body, err := wire.ReadFrame(nc)
+		body, err := wire.ReadFrame(c.in)
 		if err != nil {
 			if err != io.EOF {
 				s.log.Info("a connection ended", "error", err)
@@ -252,7 +253,7 @@ func (c *conn) serveOne(body []byte) error {
 	if err != nil {
 		return errors.Join(err, c.send(failure(wire.Errorf(wire.BadRequest, "malformed request")), nil))
 	}
-	data := &payload{r: c.c, n: r.DataLen}
+	data := &payload{r: c.in, n: r.DataLen}
 	end := c.vigil()
 	a, down := c.answer(r, data)
 	end()

@@ -14,6 +14,7 @@ import (
 type Conn struct {
 	mu sync.Mutex
 	f  *os.File
+	in *Reader
 	// Backend is what the device process said it runs on.
 	Backend string
 }
@@ -24,7 +25,7 @@ func Dial(path string) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no device process at %s: %w", path, err)
 	}
-	c := &Conn{f: f}
+	c := &Conn{f: f, in: NewReader(f)}
 	a, err := c.Do(Request{Kind: KindHello, Number: Version})
 	if err == nil && a.Number != Version {
 		err = fmt.Errorf("the device process speaks version %d, this program version %d", a.Number, Version)
@@ -110,7 +111,7 @@ func (c *Conn) roundTrip(body []byte, up []float32) (Answer, []float32, error) {
 			return Answer{}, nil, err
 		}
 	}
-	answer, err := ReadFrame(c.f)
+	answer, err := ReadFrame(c.in)
 	if err == io.EOF {
 		err = errors.New("it ended")
 	}
@@ -121,7 +122,7 @@ func (c *Conn) roundTrip(body []byte, up []float32) (Answer, []float32, error) {
 	if err != nil || a.DataLen == 0 {
 		return a, nil, err
 	}
-	data, err := ReadFloats(c.f, a.DataLen)
+	data, err := ReadFloats(c.in, a.DataLen)
 	return a, data, err
 }
 
