@@ -27,7 +27,7 @@ func TestForgottenKey(t *testing.T) {
 				p := start(t, b.Backend)
 				c := p.dial()
 				defer c.Close()
-				q, k, v := c.random(1, hsd, 1, 1, 64), c.random(2, hsd, 1, keys, 64), c.random(3, hsd, 1, keys, 64)
+				q, k, v := c.random(1, hsd, 1, 1, 16), c.random(2, hsd, 1, keys, 16), c.random(3, hsd, 1, keys, 16)
 				x := c.run1(wire.OpDecode, wire.Params{}, q, k, v)
 				a := c.check(x)
 				if a.Verdict.Pass != b.right || a.Verdict.Failed != 0 || !(a.Verdict.MaxRatio < 1) {
