@@ -86,6 +86,27 @@ func (m Mask) Empty(rows int) int {
 	return min(max(-m.Diagonal, 0), rows)
 }
 
+// Pooled is the number of columns, of w that t columns are pooled into, in which row i of h, pooled from s rows, holds
+// something visible: columns 0 up to it. Its last row sees most.
+func (m Mask) Pooled(i, s, h, t, w int) int {
+	seen := m.Visible(plan.Edge(i+1, s, h)-1, t)
+	if seen == 0 {
+		return 0
+	}
+	return plan.Pool(seen-1, t, w) + 1
+}
+
+// Reduce is how the visible cells of a pool become one.
+type Reduce uint8
+
+// A NaN among the visible cells is the result of every one of them.
+const (
+	Max Reduce = iota
+	Mean
+	Sum
+	Min
+)
+
 // Info describes the device behind a backend.
 type Info struct {
 	Backend     string // "host" or "cuda"
@@ -142,6 +163,21 @@ type Backend interface {
 	Decode(dst, q, k, v View, scale float32) error
 	// Linear writes x w^T + b: x [1, S, in], w [1, out, in], dst [1, S, out]; b [1, 1, out], or Mem nil.
 	Linear(dst, x, w, b View) error
+	// LSE writes the natural log of each row's sum of exp(scale * q.k) over the keys that m shows: q [H, S, d], k [KV, T, d],
+	// dst [1, H, S]; -Inf for a row that sees nothing.
+	LSE(dst, q, k View, scale float32, m Mask) error
+	// Pool writes scores, or probabilities, S x T pooled into dst.S x dst.D: q [H, S, d], k [KV, T, d], dst [H, h, w]
+	// with h <= S and w <= T. Cell (i, j) reduces the visible cells among the rows Edge(i, S, h) up to Edge(i+1, S, h) and the
+	// columns Edge(j, T, w) up to Edge(j+1, T, w) ([plan.Edge]); it is exactly 0 where none is visible. Cells are
+	// scores scale * q.k where lse.Mem is nil, else probabilities exp(score - lse), lse [1, H, S]; a row whose lse is +Inf is
+	// NaN. No S x T matrix is made. A hidden key never reaches the result.
+	Pool(dst, q, k, lse View, scale float32, m Mask, by Reduce) error
+}
+
+// Progresser is a backend that tells how far an op is.
+type Progresser interface {
+	// Progress is how much of the op that runs is done, from 0 to 1; 0 when none runs. It returns at once, in any goroutine.
+	Progress() float64
 }
 
 // Interrupter is a backend whose long ops can be stopped from another goroutine.

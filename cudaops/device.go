@@ -81,6 +81,14 @@ func (d *Device) Interrupt() {
 	}
 }
 
+// Progress is how much of the op that runs is done, from 0 to 1; 0 where none runs, or the backend cannot tell. It does not wait.
+func (d *Device) Progress() float64 {
+	if p, ok := d.backend.(Progresser); ok {
+		return p.Progress()
+	}
+	return 0
+}
+
 // Close gives the backend back, with every array that is still held. Buffers of a closed device are of no use.
 func (d *Device) Close() error {
 	d.mu.Lock()

@@ -54,6 +54,12 @@ func (o *online) rescale(m float32) {
 
 // add takes in the scores of keys first, first+1, ... with their values v. scores becomes the weights.
 func (o *online) add(scores []float32, v matrix, first int) {
+	o.weigh(scores)
+	weighted(o.acc, scores, v, first)
+}
+
+// weigh is add without the values.
+func (o *online) weigh(scores []float32) {
 	o.rescale(maximum(o.m, scores))
 	var l float32
 	for i, s := range scores {
@@ -62,7 +68,6 @@ func (o *online) add(scores []float32, v matrix, first int) {
 		l += w
 	}
 	o.l += l
-	weighted(o.acc, scores, v, first)
 }
 
 // finish divides by the sum of the weights. Without a key the result is 0.

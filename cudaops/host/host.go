@@ -19,13 +19,15 @@ type Options struct {
 	Memory  int64 // bytes that the arrays may take together; 0: what the machine has, where it tells
 }
 
-// Backend implements [cudaops.Backend] and [cudaops.Interrupter].
+// Backend implements [cudaops.Backend], [cudaops.Interrupter] and [cudaops.Progresser].
 type Backend struct {
 	workers int
 	budget  int64
 	inUse   int64
 	stop    atomic.Bool // the running op was interrupted
 	busy    atomic.Bool
+
+	progress atomic.Pointer[progress] // of the running op
 }
 
 // New makes a backend.

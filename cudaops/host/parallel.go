@@ -13,7 +13,9 @@ func (b *Backend) parallel(n int, work func(i int)) error {
 	b.stop.Store(false)
 	b.busy.Store(true)
 	defer b.busy.Store(false)
-	var next atomic.Int64
+	next := new(atomic.Int64)
+	b.progress.Store(&progress{next, n})
+	defer b.progress.Store(nil)
 	loop := func() {
 		for !b.stop.Load() {
 			i := int(next.Add(1)) - 1
@@ -33,6 +35,21 @@ func (b *Backend) parallel(n int, work func(i int)) error {
 		return cudaops.ErrInterrupted
 	}
 	return nil
+}
+
+// progress counts the pieces of work of an op that were begun.
+type progress struct {
+	begun *atomic.Int64
+	all   int
+}
+
+// Progress is the share of the running op's pieces that were begun.
+func (b *Backend) Progress() float64 {
+	p := b.progress.Load()
+	if p == nil || p.all == 0 {
+		return 0
+	}
+	return min(float64(p.begun.Load())/float64(p.all), 1)
 }
 
 // Interrupt makes the op that runs now fail. A block of work that has begun is finished first.

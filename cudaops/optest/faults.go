@@ -118,6 +118,16 @@ func (f *Faults) Linear(dst, x, w, b cudaops.View) error {
 	return f.call(f.Backend.Linear(dst, x, w, b))
 }
 
+// LSE counts.
+func (f *Faults) LSE(dst, q, k cudaops.View, scale float32, m cudaops.Mask) error {
+	return f.call(f.Backend.LSE(dst, q, k, scale, m))
+}
+
+// Pool counts.
+func (f *Faults) Pool(dst, q, k, lse cudaops.View, scale float32, m cudaops.Mask, by cudaops.Reduce) error {
+	return f.call(f.Backend.Pool(dst, q, k, lse, scale, m, by))
+}
+
 // errFault is a fault of the device.
 var errFault = errors.New("fails on purpose")
 
