@@ -14,7 +14,7 @@ const Module = "github.com/attnb/attnb"
 // Home is one installation: a directory with everything that a kernel needs to run. The clone is not needed.
 //
 //	bin/attnb, attnb-cell, gonb, gopls, goimports
-//	bin/path/go     -> ../attnb-cell; bin/path goes first on gonb's PATH
+//	bin/path/go, goimports -> ../attnb-cell; bin/path goes first on gonb's PATH
 //	src/            the module as cells import it
 //	mod/            a module proxy directory with what src needs, so that cells build offline
 //	go/             a Go toolchain, only where the machine had none
@@ -55,7 +55,7 @@ func (h Home) Bin() string { return h.bin("") }
 // Attnb is the kernel's executable.
 func (h Home) Attnb() string { return h.bin("attnb") }
 
-// Cell is the go stand-in and launcher.
+// Cell is the stand-in for go and goimports, and the launcher.
 func (h Home) Cell() string { return h.bin("attnb-cell") }
 
 // Gonb is the stock GoNB.
@@ -67,7 +67,7 @@ func (h Home) Gopls() string { return h.bin("gopls") }
 // Goimports is what gonb completes imports with.
 func (h Home) Goimports() string { return h.bin("goimports") }
 
-// PathDir holds only the go stand-in. gonb's PATH begins with PathDir, then Bin.
+// PathDir holds only the stand-ins. gonb's PATH begins with PathDir, then Bin.
 func (h Home) PathDir() string { return h.bin("path") }
 
 // Src is the module as cells import it.
@@ -83,6 +83,16 @@ func (h Home) GoRoot() string {
 		return ""
 	}
 	return root
+}
+
+// Recipes is where the user's cells keep how they are built, or "" where there is no place for that. It is the same for all
+// installations, and may be removed at any time.
+func Recipes() string {
+	dir, err := os.UserCacheDir()
+	if err != nil || !filepath.IsAbs(dir) {
+		return ""
+	}
+	return filepath.Join(dir, "attnb", "recipes")
 }
 
 func executable() (string, error) {

@@ -70,10 +70,12 @@ func fillHome(ctx context.Context, origin string, home Home, toolchain string, s
 		}
 		say.wrote(home.bin(name))
 	}
-	if err := linkStandIn(home); err != nil {
-		return err
+	for _, name := range standIns {
+		if err := linkStandIn(home, name); err != nil {
+			return err
+		}
+		say.wrote(filepath.Join(home.PathDir(), name))
 	}
-	say.wrote(filepath.Join(home.PathDir(), "go"))
 
 	if toolchain == "" {
 		toolchain = from.GoRoot()
@@ -89,8 +91,11 @@ func fillHome(ctx context.Context, origin string, home Home, toolchain string, s
 	return nil
 }
 
-func linkStandIn(home Home) error {
-	link := filepath.Join(home.PathDir(), "go")
+// standIns are the names by which gonb calls attnb-cell.
+var standIns = []string{"go", "goimports"}
+
+func linkStandIn(home Home, name string) error {
+	link := filepath.Join(home.PathDir(), name)
 	if err := os.MkdirAll(home.PathDir(), 0o755); err != nil {
 		return err
 	}
@@ -187,6 +192,12 @@ func Uninstall(p Place, out io.Writer) error {
 	}
 	if _, err := os.Stat(p.Home.Cell()); err != nil {
 		return fmt.Errorf("spec: uninstall: %w", &NoHomeError{Root: p.Home.Root, Missing: p.Home.Cell()})
+	}
+	if recipes := Recipes(); recipes != "" {
+		if err := removeTree(recipes, say); err != nil {
+			return err
+		}
+		_ = os.Remove(filepath.Dir(recipes)) // when nothing else is in it
 	}
 	return removeTree(p.Home.Root, say)
 }

@@ -37,7 +37,7 @@ func makeOrigin(t *testing.T) Home {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(linkStandIn(home), clone{root, goCommand}.writeSource(t.Context(), home.Src(), home.Mod()))
+	err = errors.Join(linkStandIn(home, "go"), linkStandIn(home, "goimports"), clone{root, goCommand}.writeSource(t.Context(), home.Src(), home.Mod()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,4 +293,25 @@ func TestFailedReplacementLeavesTheOldTree(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "old")); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestMain gives the tests a cache directory of their own, but for the go command.
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "attnb-spec-*")
+		if err != nil {
+			panic(err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		cache, err := exec.Command("go", "env", "GOCACHE").Output()
+		if err != nil {
+			panic(err)
+		}
+		for name, value := range map[string]string{"GOCACHE": strings.TrimSpace(string(cache)), "XDG_CACHE_HOME": dir} {
+			if err := os.Setenv(name, value); err != nil {
+				panic(err)
+			}
+		}
+		return m.Run()
+	}())
 }

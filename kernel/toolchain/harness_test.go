@@ -20,7 +20,10 @@ import (
 
 const nonce = "00112233445566778899aabbccddeeff"
 
-var testHome spec.Home
+var (
+	testHome spec.Home
+	goCache  string
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -39,6 +42,11 @@ func TestMain(m *testing.M) {
 
 // makeHome makes an installation whose module has one package, attn, and no dependencies.
 func makeHome(h spec.Home) error {
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return err
+	}
+	goCache = strings.TrimSpace(string(cache))
 	build := exec.Command("go", "build", "-o", h.Cell(), spec.Module+"/kernel/cmd/attnb-cell")
 	if out, err := build.CombinedOutput(); err != nil {
 		return errors.New(string(out))
@@ -58,7 +66,8 @@ func makeHome(h spec.Home) error {
 	if err := os.MkdirAll(h.PathDir(), 0o755); err != nil {
 		return err
 	}
-	return os.Symlink("../attnb-cell", filepath.Join(h.PathDir(), "go"))
+	return errors.Join(os.Symlink("../attnb-cell", filepath.Join(h.PathDir(), "go")),
+		os.Symlink("../attnb-cell", filepath.Join(h.PathDir(), "goimports")))
 }
 
 type cell struct {
@@ -72,7 +81,9 @@ func newCell(t *testing.T) *cell {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c := &cell{t: t, dir: dir, env: []string{"GOFLAGS=", "GOWORK=off", "GOPROXY=off"}}
+	c := &cell{t: t, dir: dir, env: []string{
+		"GOFLAGS=", "GOWORK=off", "GOPROXY=off", "GOCACHE=" + goCache, "XDG_CACHE_HOME=" + filepath.Join(testHome.Root, "cache"),
+	}}
 	if out, err := c.command("go", "mod", "init", "gonb_0123abcd").CombinedOutput(); err != nil {
 		t.Fatalf("go mod init: %v\n%s", err, out)
 	}

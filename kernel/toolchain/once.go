@@ -28,7 +28,15 @@ const attnPath = spec.Module + "/kernel/attn"
 // An empty NAME stands for every name that is not in the list. The flag is "" for a cell without attn.Once, or one that
 // does not parse: the build says why.
 func onceFlag(dir string) string {
-	hashes := onceHashes(dir)
+	value := onceValue(onceHashes(dir))
+	if value == "" {
+		return ""
+	}
+	return "-X " + quoteFlag(value)
+}
+
+// onceValue is what follows -X, or "".
+func onceValue(hashes map[string]string) string {
 	if len(hashes) == 0 {
 		return ""
 	}
@@ -37,11 +45,15 @@ func onceFlag(dir string) string {
 		entries = append(entries, name+"="+hash)
 	}
 	sort.Strings(entries)
-	flag := attnPath + ".onceHashes=" + strings.Join(entries, ";")
+	return attnPath + ".onceHashes=" + strings.Join(entries, ";")
+}
+
+// quoteFlag writes a flag so that it stays one among others in -ldflags.
+func quoteFlag(flag string) string {
 	if strings.ContainsAny(flag, " \"") {
-		flag = "'" + flag + "'"
+		return "'" + flag + "'"
 	}
-	return "-X " + flag
+	return flag
 }
 
 // plain says whether a name can stand in the flag, which has no escapes.
@@ -78,6 +90,7 @@ type source struct {
 	text    []byte
 	file    *ast.File
 	imports map[string]string // name in this file -> path
+	paths   []string          // of all imports
 }
 
 // sources are the files of a cell and what they declare.
@@ -102,6 +115,7 @@ func (s *sources) add(name string, text []byte) error {
 		if err != nil {
 			return err
 		}
+		src.paths = append(src.paths, path)
 		name := path[strings.LastIndexByte(path, '/')+1:]
 		if spec.Name != nil {
 			name = spec.Name.Name

@@ -18,6 +18,9 @@ func programAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// toolAttr ties a tool to our life: the go command that would interrupt it is not there.
+func toolAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
 // wait waits until pid ends and kills what is left of its group, which would hold stdout open.
 func wait(pid int) (syscall.WaitStatus, error) {
 	ended(pid) // but not reaped, so that the group's number is still its own

@@ -11,6 +11,8 @@ import (
 
 func followParent() int { return os.Getppid() }
 
+func toolAttr() *syscall.SysProcAttr { return nil }
+
 func programAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // wait waits until pid ends and kills what is left of its group, which would hold stdout open.

@@ -70,18 +70,24 @@ func goSetting(name, goroot string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
 	}
-	file := os.Getenv("GOENV")
-	if file == "" {
-		if dir, err := os.UserConfigDir(); err == nil {
-			file = filepath.Join(dir, "go", "env")
-		}
-	}
-	for _, file := range []string{file, filepath.Join(goroot, "go.env")} {
+	for _, file := range []string{envFile(), filepath.Join(goroot, "go.env")} {
 		if value := settingIn(file, name); value != "" {
 			return value
 		}
 	}
 	return ""
+}
+
+// envFile is the file of `go env -w`, or "".
+func envFile() string {
+	if file := os.Getenv("GOENV"); file != "" {
+		return file
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "go", "env")
 }
 
 func settingIn(file, name string) string {

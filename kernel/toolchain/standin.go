@@ -35,6 +35,9 @@ func standIn(args []string) int {
 		if err := placeLauncher(home, filepath.Join(dir, filepath.Base(dir))); err != nil {
 			return fail("%v", err)
 		}
+		if b := plainBuild(real, dir, args, env); b != nil && b.make() {
+			return 0
+		}
 		return become(real, buildArgs(args, onceFlag(dir)), env)
 	}
 	return become(real, args, env)
@@ -73,6 +76,9 @@ func outputAt(args []string) int {
 	return 0
 }
 
+// ourFlags are the linker's in each cell: no symbol tables.
+const ourFlags = "-s -w"
+
 // buildArgs returns args with the output beside the launcher, without symbol tables (which takes a third off a small
 // cell's build) and without looking for version control. Flags of the user's own come later, so they win.
 func buildArgs(args []string, once string) []string {
@@ -80,7 +86,7 @@ func buildArgs(args []string, once string) []string {
 	var ours, theirs, rest []string
 	ours = append(ours, args[:at]...)
 	ours = append(ours, args[at]+programSuffix, "-buildvcs=false")
-	ldflags := strings.TrimSpace("-s -w " + once)
+	ldflags := strings.TrimSpace(ourFlags + " " + once)
 	for i := at + 1; i < len(args); i++ {
 		value, isFlag := "", false
 		switch name, v, joined := strings.Cut(args[i], "="); {
@@ -115,9 +121,9 @@ func placeLauncher(home spec.Home, path string) error {
 	return os.Symlink(home.Cell(), path)
 }
 
-// become replaces this process by the real go.
+// become replaces this process by the real command.
 func become(real string, args, env []string) int {
-	err := syscall.Exec(real, append([]string{"go"}, args...), env)
+	err := syscall.Exec(real, append([]string{filepath.Base(real)}, args...), env)
 	return fail("cannot start %s: %v", real, err)
 }
 
