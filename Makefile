@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test race lint fmt demo lab install uninstall clean
+.PHONY: help build build-cuda kernels test race bench-cell lint fmt demo lab install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ test: ## every test, as continuous integration runs them
 
 race: ## the Go tests under the race detector (needs a C compiler)
 	go test -race ./...
+
+bench-cell: ## what a cell takes, against stock GoNB and ipykernel with matplotlib
+	./install.sh bench-cell
 
 lint: ## gofmt, go vet and golangci-lint (which must be installed)
 	@test -z "$$(gofmt -l $$(go list -f '{{.Dir}}' ./...))" || { gofmt -l $$(go list -f '{{.Dir}}' ./...); exit 1; }

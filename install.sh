@@ -25,6 +25,7 @@ usage() {
 		             set up, execute NOTEBOOK (notebooks/01-first-attention.ipynb), and write build/demo/
 		  lab        set up, and open JupyterLab with the kernel and the notebooks
 		  test       set up, and run every test
+		  bench-cell set up, and measure what a cell takes, against stock GoNB and ipykernel with matplotlib
 		  uninstall  remove the kernel from your own Jupyter
 		  help       this text
 
@@ -95,7 +96,7 @@ make_venv() {
 pip_install() {
 	local name=$1 hash
 	shift
-	hash=$(printf '%s ' "$("$venv/bin/python" --version)" "$@" | hash_of requirements.txt)
+	hash=$(printf '%s ' "$("$venv/bin/python" --version)" "$@" | hash_of requirements.txt bench/cell/requirements.txt)
 	if fresh "$name" "$hash" && [[ -e $venv/.$name ]]; then
 		return
 	fi
@@ -246,6 +247,13 @@ lab() {
 	exec python -m jupyterlab --notebook-dir="$root" "$@"
 }
 
+bench_cell() {
+	set_up
+	pip_install matplotlib -r bench/cell/requirements.txt
+	say "measuring: this takes two minutes, and wants a machine that does nothing else"
+	python bench/cell </dev/null 2>build/bench-cell.log || die "a target was missed, or a cell failed: see above and build/bench-cell.log"
+}
+
 # browser installs Debian's Chromium for the browser tests, where that can be done without asking.
 browser() {
 	if [[ -n $(type -P chromium || type -P chromium-browser || type -P google-chrome) ]]; then
@@ -330,6 +338,7 @@ case ${1:-} in
 	'') install_for_user ;;
 	demo | lab) "$@" ;;
 	test) run_tests ;;
+	bench-cell) bench_cell ;;
 	uninstall) uninstall_for_user ;;
 	help | -h | --help) usage ;;
 	*)
