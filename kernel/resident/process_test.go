@@ -322,7 +322,7 @@ func TestClientLeavesCheck(t *testing.T) {
 	p := onHost(t)
 	c := p.dial()
 	x := c.random(1, hsd, 2, 300, 16)
-	for range 60 {
+	for range 24 {
 		x = c.run1(wire.OpPrefill, causal, x, x, x)
 	}
 	began := time.Now()
