@@ -43,6 +43,11 @@ class Result:
     def displays(self) -> list[dict[str, Any]]:
         return [o["data"] for o in self.outputs if o["msg_type"] == "display_data"]
 
+    @property
+    def result(self) -> str:
+        """The text of the cell's result, which the kernel's own commands have."""
+        return "".join(o["data"]["text/plain"] for o in self.outputs if o["msg_type"] == "execute_result")
+
 
 class Kernel:
     """A kernel in directories of its own, so that what it leaves behind can be seen."""

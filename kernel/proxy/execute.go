@@ -30,6 +30,7 @@ type execution struct {
 	decls  *cell.Declarations // of the cells before
 	stdin  bool               // the client answers input requests
 	pages  []any              // for the client's pager
+	bar    *bar
 
 	mu          sync.Mutex
 	interrupted bool
@@ -64,6 +65,7 @@ func (k *Kernel) execute(r *request) {
 		k.count++
 	}
 	e := &execution{k: k, req: r, decls: k.memory.decls, stdin: c.Stdin}
+	e.bar = newBar(e)
 	if store {
 		e.number = k.count
 		k.remember(k.count, c.Code)
@@ -229,6 +231,7 @@ func (e *execution) request(s cell.Segment, out *sink) (*jupyter.Message, error)
 	if s.Go {
 		e.k.streams.expect(out)
 		defer e.k.streams.expect(nil)
+		defer e.bar.watch(&waits{s: out, began: time.Now()})()
 	}
 	return e.k.gonb.do("execute_request", executeContent(s.Code, e.stdin), out.publication, e.ask)
 }

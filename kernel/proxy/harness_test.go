@@ -250,7 +250,7 @@ func (c *client) connect() {
 	go c.collect(c.shell, &c.replies)
 	go c.collect(c.control, &c.replies)
 	// The subscription counts from some time on.
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		id := c.send(c.control, "kernel_info_request", map[string]any{})
 		if c.until(200*time.Millisecond, func() bool { return c.idle(id) }) {
 			return
@@ -309,7 +309,7 @@ func (c *client) shutdown() {
 			c.t.Errorf("Run: %v", err)
 		}
 		c.ended <- nil // for whoever asks again
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		c.t.Error("the kernel does not end")
 	}
 }

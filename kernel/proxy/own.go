@@ -29,7 +29,7 @@ var own = map[string]ownCommand{
 // ownHelp says what they do.
 var ownHelp = [][2]string{
 	{"%tensors", "the named tensors: axes, shape, bytes, and what made them"},
-	{"%device", "the device: what it is, memory in use"},
+	{"%device", "the device: what it is, memory in use, what it runs"},
 	{"%free NAMES", "let go of named tensors"},
 	{"%clear", "take away what the cell has put out so far"},
 	{"%help", "this list"},
@@ -49,7 +49,7 @@ func (e *execution) own(s cell.Segment, last bool) *problem {
 	data := map[string]any{"text/plain": text}
 	switch words[0] {
 	case "clear":
-		e.k.publish("clear_output", e.req.msg, map[string]any{"wait": false})
+		e.publish("clear_output", map[string]any{"wait": false})
 		return nil
 	case "help":
 		if !e.stdin { // a program, which has no pager
@@ -61,10 +61,10 @@ func (e *execution) own(s cell.Segment, last bool) *problem {
 	content := map[string]any{"data": data, "metadata": map[string]any{}}
 	if last {
 		content["execution_count"] = e.k.count
-		e.k.publish("execute_result", e.req.msg, content)
+		e.publish("execute_result", content)
 	} else {
 		content["transient"] = map[string]any{}
-		e.k.publish("display_data", e.req.msg, content)
+		e.publish("display_data", content)
 	}
 	return nil
 }
@@ -126,7 +126,14 @@ func (k *Kernel) describeDevice([]string) (string, error) {
 	if s.Total > 0 {
 		text += " of " + amount(s.Total)
 	}
-	return text, nil
+	if s.Running == "" {
+		return text + "\nidle", nil
+	}
+	text += fmt.Sprintf("\nruns %s, for %.1f s", s.Running, float64(s.RunningFor)/1e3)
+	if s.Done > 0 {
+		text += fmt.Sprintf(", %.0f%% done", 100*s.Done)
+	}
+	return text + fmt.Sprintf("; %d wait", s.Waiting), nil
 }
 
 func (k *Kernel) freeTensors(names []string) (string, error) {

@@ -64,7 +64,7 @@ func (s *sink) publication(m *jupyter.Message) {
 			s.stderr(t.Text)
 		}
 	case "display_data", "update_display_data", "execute_result", "clear_output", "comm_open", "comm_msg", "comm_close":
-		s.e.k.publish(m.Header.Type, s.e.req.msg, m.Content)
+		s.e.publish(m.Header.Type, m.Content)
 	}
 	// What else gonb says (status, input, errors) is said by us.
 }
@@ -130,7 +130,7 @@ func (s *sink) mark(m wire.Marker) {
 
 func (s *sink) text(name, text string) {
 	if text != "" {
-		s.e.k.publish("stream", s.e.req.msg, stream{name, text})
+		s.e.publish("stream", stream{name, text})
 	}
 }
 
@@ -173,7 +173,7 @@ func (s *sink) display(id string) {
 			kind = "update_display_data"
 		}
 	}
-	s.e.k.publish(kind, s.e.req.msg, map[string]any{"data": data, "metadata": metadata, "transient": transient})
+	s.e.publish(kind, map[string]any{"data": data, "metadata": metadata, "transient": transient})
 }
 
 var (
