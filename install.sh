@@ -270,14 +270,18 @@ browser() {
 	note "no Chromium: the browser tests are skipped"
 }
 
-# check NAME COMMAND...: one part of the tests. All parts run, whatever the others say.
+# check NAME COMMAND...: one part of the tests, which says what it has to say when it is over. All parts run, whatever the
+# others say, and two lanes of them at once.
 check() {
-	local name=$1 start=$SECONDS outcome=ok
+	local name=$1 start=$SECONDS outcome=ok log
 	shift
-	say "$name"
-	"$@" </dev/null || outcome=FAILED
-	times+=("$(printf '%5d s  %-8s %s' $((SECONDS - start)) "$outcome" "$name")")
-	[[ $outcome == ok ]] || failed+=("$name")
+	log=$(mktemp build/test/log.XXXXXX)
+	"$@" </dev/null >"$log" 2>&1 || outcome=FAILED
+	say "$name: $outcome, $((SECONDS - start)) s"
+	cat "$log"
+	rm "$log"
+	printf '%5d s  %-8s %s\n' $((SECONDS - start)) "$outcome" "$name" >>build/test/times
+	[[ $outcome == ok ]] || printf '%s\n' "$name" >>build/test/failed
 }
 
 formatted() {
@@ -288,43 +292,72 @@ formatted() {
 	return 1
 }
 
-go_tests() { # NAME FLAGS...: the summary reads what it writes
+# concurrent lists the packages that share memory between goroutines. Their tests run under the race detector, the others'
+# without, and none twice.
+concurrent() {
+	go list -f '{{.ImportPath}} {{join .Imports " "}} ' ./... | awk '/ (sync|sync\/atomic) / { print $1 }'
+}
+
+go_tests() { # NAME FLAGS-AND-PACKAGES...: the summary reads what it writes
 	local name=$1
 	shift
-	go test -vet=off -json "$@" ./... >"build/test/go-$name.json"
+	go test -vet=off -json "$@" >"build/test/go-$name.json"
 }
 
 cuda_tests() { # those that need a GPU say so and are skipped where there is none
-	with_cuda go test -vet=off -json -tags cuda ./cudaops/... >build/test/go-cuda.json
+	with_cuda go test -vet=off -json -tags cuda ./cudaops/cuda/... ./cudaops/devices >build/test/go-cuda.json
 }
 
-run_tests() {
-	local start=$SECONDS chromium
-	mkdir -p build
-	browser &
-	chromium=$!
-	set_up
-	times=("$(printf '%5d s  %-8s %s' $((SECONDS - start)) ok 'set up')") failed=()
-	rm -rf build/test
-	mkdir -p build/test
-	wait "$chromium"
+go_lane() {
+	local packages shared
+	packages=$(go list ./...)
 	check "gofmt" formatted
-	check "go build" go build ./...
-	check "go vet" go vet ./...
-	check "build staticcheck" go_tool staticcheck "$staticcheck"
-	check "staticcheck" "$bin/staticcheck" ./...
-	check "go test" go_tests plain
 	if [[ ${CGO_ENABLED:-1} != 0 ]]; then
-		check "go vet, with CUDA" with_cuda go vet -tags cuda ./cudaops/... ./kernel/cmd/attnb
+		shared=$(concurrent)
+		packages=$(grep -vxF "$shared" <<<"$packages")
+		# shellcheck disable=SC2086 # a word for each package
+		check "go test -race" go_tests race -race $shared
 		check "go test, with CUDA" cuda_tests
-		check "go test -race" go_tests race -race
 	else
 		note "no C compiler: neither CUDA nor go test -race"
 	fi
+	# shellcheck disable=SC2086
+	check "go test" go_tests plain $packages
+}
+
+other_lane() {
+	check "go build" go build ./...
+	check "go vet" go vet ./...
+	if [[ ${CGO_ENABLED:-1} != 0 ]]; then
+		check "go vet, with CUDA" with_cuda go vet -tags cuda ./cudaops/... ./kernel/cmd/attnb
+	fi
+	check "build staticcheck" go_tool staticcheck "$staticcheck"
+	check "staticcheck" "$bin/staticcheck" ./...
+	wait_for_browser
 	check "tests through Jupyter" python -m pytest -q -p no:cacheprovider --junitxml=build/test/jupyter.xml tests
+}
+
+wait_for_browser() {
+	while kill -0 "$chromium" 2>/dev/null; do sleep 1; done
+}
+
+run_tests() {
+	local start=$SECONDS chromium lane name failed=()
+	rm -rf build/test
+	mkdir -p build/test
+	browser &
+	chromium=$!
+	set_up
+	printf '%5d s  %-8s %s\n' $((SECONDS - start)) ok 'set up' >build/test/times
+	other_lane &
+	lane=$!
+	go_lane
+	wait "$lane" "$chromium"
 	say "times"
-	printf '%s\n' "${times[@]}"
+	cat build/test/times
+	printf '%5d s           in all\n' $((SECONDS - start))
 	say "summary"
+	while IFS= read -r name; do failed+=("$name"); done < <(cat build/test/failed 2>/dev/null)
 	python tests/summary.py build/test ${failed[@]+"${failed[@]}"}
 }
 
