@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -161,6 +162,12 @@ func (b *build) key() (string, bool) {
 	parts := []string{recipeFormat, b.real, root, strings.Join(b.imports, " "), rest, string(sum), settingsFiles(root)}
 	for _, name := range []string{"CC", "CXX", "AR", "PKG_CONFIG"} {
 		parts = append(parts, os.Getenv(name))
+	}
+	for _, name := range []string{"gcc", "clang"} { // the go command uses cgo where it finds a C compiler
+		path, err := exec.LookPath(name)
+		if err == nil {
+			parts = append(parts, path)
+		}
 	}
 	return strings.Join(append(parts, settings...), "\n\n"), true
 }
