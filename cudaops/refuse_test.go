@@ -113,6 +113,21 @@ var refusals = []struct {
 	{"decode rows", [][3]int{{4, 2, 16}, {2, 9, 16}, {2, 9, 16}}, decode, "Decode: q [4 2 16]: 2 query rows a head, must be 1"},
 	{"decode groups", [][3]int{{4, 1, 16}, {3, 9, 16}, {3, 9, 16}}, decode, "Decode: q [4 1 16], k [3 9 16]: 4 heads are not a multiple of 3 KV heads"},
 
+	{"lse groups", [][3]int{{4, 2, 16}, {3, 9, 16}}, lse(cudaops.Mask{}), "LSE: q [4 2 16], k [3 9 16]: 4 heads are not a multiple of 3 KV heads"},
+	{"lse diagonal", [][3]int{{2, 2, 16}, {2, 9, 16}}, lse(cudaops.Mask{Causal: true, Diagonal: math.MaxInt}),
+		"LSE: q [2 2 16], k [2 9 16]: diagonal 9223372036854775807 is not within -4294967295 to 4294967295"},
+	{"pool dims", [][3]int{{4, 9, 16}, {2, 9, 8}}, pool(cudaops.Pooling{Rows: 1, Cols: 1}), "Pool: q [4 9 16], k [2 9 8]: head dims 16 and 8 differ"},
+	{"pool no rows", [][3]int{{2, 9, 16}, {2, 7, 16}}, pool(cudaops.Pooling{Cols: 1}), "Pool: q [2 9 16]: 9 queries do not pool into 0 rows"},
+	{"pool more rows", [][3]int{{2, 9, 16}, {2, 7, 16}}, pool(cudaops.Pooling{Rows: 10, Cols: 1}), "Pool: q [2 9 16]: 9 queries do not pool into 10 rows"},
+	{"pool more columns", [][3]int{{2, 9, 16}, {2, 7, 16}}, pool(cudaops.Pooling{Rows: 9, Cols: 8}), "Pool: k [2 7 16]: 7 keys do not pool into 8 columns"},
+	{"pool reduction", [][3]int{{2, 9, 16}, {2, 7, 16}}, pool(cudaops.Pooling{Rows: 1, Cols: 1, Reduce: 4}), "Pool: q [2 9 16], k [2 7 16]: unknown reduction 4"},
+	{"pool scale", [][3]int{{2, 9, 16}, {2, 7, 16}}, pool(cudaops.Pooling{Rows: 1, Cols: 1, Scale: math.NaN()}),
+		"Pool: q [2 9 16], k [2 7 16]: scale is NaN, must be finite in f32"},
+	{"pool diagonal", [][3]int{{2, 9, 16}, {2, 7, 16}}, pool(cudaops.Pooling{Rows: 1, Cols: 1, Mask: cudaops.Mask{Causal: true, Diagonal: math.MinInt}}),
+		"Pool: q [2 9 16], k [2 7 16]: diagonal -9223372036854775808 is not within -4294967295 to 4294967295"},
+	{"pool other sums", [][3]int{{2, 9, 16}, {2, 7, 16}, {1, 2, 8}}, pool(cudaops.Pooling{Rows: 1, Cols: 1}),
+		"Pool: q [2 9 16], lse [1 2 8]: the log of the sums must be [1 2 9]"},
+
 	{"append heads", [][3]int{{2, 9, 16}, {4, 1, 16}}, appendKV, "AppendKV: cache [2 9 16], rows [4 1 16]: heads and head dim must be equal"},
 	{"append dim", [][3]int{{2, 9, 16}, {2, 1, 8}}, appendKV, "AppendKV: cache [2 9 16], rows [2 1 8]: heads and head dim must be equal"},
 
@@ -161,6 +176,20 @@ func split(l plan.Layout, heads, kv, dim int) func(d *cudaops.Device, in buffers
 
 func gather(g plan.Gather) func(d *cudaops.Device, in buffers) (any, error) {
 	return func(d *cudaops.Device, in buffers) (any, error) { return d.GatherHeads(in[0], g) }
+}
+
+func lse(m cudaops.Mask) func(*cudaops.Device, buffers) (any, error) {
+	return func(d *cudaops.Device, in buffers) (any, error) { return d.LSE(in[0], in[1], 1, m) }
+}
+
+// pool takes q, k and, where there is one, the log of the sums.
+func pool(p cudaops.Pooling) func(*cudaops.Device, buffers) (any, error) {
+	return func(d *cudaops.Device, in buffers) (any, error) {
+		if len(in) == 2 {
+			in = append(in, nil)
+		}
+		return d.Pool(in[0], in[1], in[2], p)
+	}
 }
 
 func linear(d *cudaops.Device, in buffers) (any, error) {

@@ -79,3 +79,51 @@ func BenchmarkLinear(b *testing.B) {
 		_ = r.Release()
 	}
 }
+
+// One causal head of d 128: the log of the sums, then 512 x 512 means of probabilities, and a view of single cells.
+func BenchmarkPool(b *testing.B) {
+	const n, dim = 8192, 128
+	d := cudaops.NewDevice(host.New(host.Options{}))
+	q, k := upload(b, d, 1, n, dim, 1), upload(b, d, 1, n, dim, 2)
+	scale, causal := 1/math.Sqrt(dim), cudaops.Mask{Causal: true}
+	lse, err := d.LSE(q, k, scale, causal)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("LSE", func(b *testing.B) {
+		for b.Loop() {
+			l, err := d.LSE(q, k, scale, causal)
+			if err != nil {
+				b.Fatal(err)
+			}
+			_ = l.Release()
+		}
+	})
+	for _, c := range []struct {
+		name string
+		by   cudaops.Reduce
+		rows int // of the window, at the end
+	}{{"mean", cudaops.Mean, n}, {"max", cudaops.Max, n}, {"window2048", cudaops.Mean, 2048}, {"window512", cudaops.Mean, 512}} {
+		b.Run(c.name, func(b *testing.B) {
+			rows, err := q.Rows(n-c.rows, n)
+			if err != nil {
+				b.Fatal(err)
+			}
+			keys, err := k.Rows(n-c.rows, n)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sums, err := lse.Columns(n-c.rows, n)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				p, err := d.Pool(rows, keys, sums, cudaops.Pooling{Scale: scale, Mask: causal, Reduce: c.by, Rows: 512, Cols: 512})
+				if err != nil {
+					b.Fatal(err)
+				}
+				_ = p.Release()
+			}
+		})
+	}
+}

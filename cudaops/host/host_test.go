@@ -46,7 +46,7 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestInterrupt stops a long prefill from another goroutine.
+// TestInterrupt stops long ops from another goroutine, once they told that they have begun.
 func TestInterrupt(t *testing.T) {
 	d := cudaops.NewDevice(host.New(host.Options{}))
 	q, k := upload(t, d, 8, 4096, 64, 1), upload(t, d, 8, 4096, 64, 2) // seconds of work
@@ -59,23 +59,42 @@ func TestInterrupt(t *testing.T) {
 	if err := sum.Release(); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error)
-	go func() {
-		_, err := d.Prefill(q, k, k, cudaops.Attention{Scale: 0.125})
-		done <- err
-	}()
-	for {
-		select {
-		case err := <-done:
-			if !errors.Is(err, cudaops.ErrInterrupted) {
-				t.Errorf("%v, want interrupted", err)
+	if p := d.Progress(); p != 0 {
+		t.Errorf("progress %v while nothing runs", p)
+	}
+	for name, op := range map[string]func() error{
+		"Prefill": func() error {
+			_, err := d.Prefill(q, k, k, cudaops.Attention{Scale: 0.125})
+			return err
+		},
+		"LSE": func() error {
+			_, err := d.LSE(q, k, 0.125, cudaops.Mask{})
+			return err
+		},
+		"Pool": func() error {
+			_, err := d.Pool(q, k, nil, cudaops.Pooling{Scale: 0.125, Rows: 3, Cols: 64})
+			return err
+		},
+	} {
+		done := make(chan error)
+		go func() { done <- op() }()
+		for ended := false; !ended; {
+			select {
+			case err := <-done:
+				if !errors.Is(err, cudaops.ErrInterrupted) {
+					t.Errorf("%s: %v, want interrupted", name, err)
+				}
+				if now := d.InUse(); now != before {
+					t.Errorf("%s: %d bytes in use, %d before", name, now, before)
+				}
+				ended = true
+			case <-time.After(time.Millisecond):
+				if p := d.Progress(); p < 0 || p > 1 {
+					t.Errorf("%s: progress %v", name, p)
+				} else if p > 0 {
+					d.Interrupt()
+				}
 			}
-			if now := d.InUse(); now != before {
-				t.Errorf("%d bytes in use, %d before", now, before)
-			}
-			return
-		case <-time.After(time.Millisecond):
-			d.Interrupt()
 		}
 	}
 }

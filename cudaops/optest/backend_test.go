@@ -18,6 +18,8 @@ type broken struct {
 	prefill func(b cudaops.Backend, dst, lse, q, k, v cudaops.View, scale float32, m cudaops.Mask) error
 	decode  func(b cudaops.Backend, dst, q, k, v cudaops.View, scale float32) error
 	linear  func(b cudaops.Backend, dst, x, w, bias cudaops.View) error
+	lse     lseFunc
+	pool    poolFunc
 }
 
 func (f broken) Copy(dst, src cudaops.Memory, c []plan.PitchedCopy) error {

@@ -15,7 +15,7 @@ var cases = sync.OnceValue(func() []testCase {
 	var all []testCase
 	for _, group := range [][]testCase{
 		seedCases(), moveCases(), ropeCases(), softmaxCases(), sumCases(),
-		scoresCases(), contextCases(), prefillCases(), decodeCases(), maskedCases(), appendCases(),
+		scoresCases(), contextCases(), prefillCases(), decodeCases(), maskedCases(), appendCases(), poolCases(),
 	} {
 		all = append(all, group...)
 	}
