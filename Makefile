@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test race bench-cell lint fmt demo lab install uninstall clean
+.PHONY: help build build-cuda kernels test race soak bench-cell lint fmt demo lab install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ race: ## the Go tests under the race detector (needs a C compiler)
 
 bench-cell: ## what a cell takes, against stock GoNB and ipykernel with matplotlib
 	./install.sh bench-cell
+
+soak: ## 2,000 cells of all kinds in one kernel: what they leave (after make test)
+	@test -x .venv/bin/python || { echo 'make test sets up what this needs'; exit 1; }
+	JUPYTER_PREFER_ENV_PATH=1 PATH=$(CURDIR)/.venv/bin:$$PATH python tests/soak.py
 
 lint: ## gofmt, go vet and golangci-lint (which must be installed)
 	@test -z "$$(gofmt -l $$(go list -f '{{.Dir}}' ./...))" || { gofmt -l $$(go list -f '{{.Dir}}' ./...); exit 1; }

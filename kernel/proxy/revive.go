@@ -60,6 +60,7 @@ func (k *Kernel) revive() (string, error) {
 		return "", fmt.Errorf("gonb ended, and does not start again: %w", err)
 	}
 	inherit(old.temp, g.temp)
+	old.removeFiles()
 	k.setGonb(g)
 	names := k.memory.decls.Names()
 	said := "gonb ended and was started again; every named tensor is still there"
@@ -130,7 +131,15 @@ func inherit(oldTemp, newTemp string) {
 		}
 		os.WriteFile(filepath.Join(to, name), text, 0o600) // what cannot be copied is missed by a later build, which says so
 	}
-	os.RemoveAll(from)
+}
+
+// removeFiles deletes what a gonb that has ended left in the runtime directory: what it cannot do itself any more.
+func (g *gonb) removeFiles() {
+	os.RemoveAll(g.temp)
+	sockets, _ := filepath.Glob(strings.TrimSuffix(g.temp, "t") + "-*")
+	for _, s := range sockets {
+		os.Remove(s)
+	}
 }
 
 // moduleDir is the directory in which gonb builds cells.

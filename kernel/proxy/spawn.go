@@ -63,7 +63,7 @@ type tail struct {
 	buf []byte
 }
 
-const tailLimit = 16 << 10
+const tailLimit = 2 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
