@@ -187,11 +187,11 @@ func (d *device) stop() {
 	if conn != nil {
 		conn.Close()
 	}
-	cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-ended:
 	case <-time.After(time.Second):
-		cmd.Process.Kill()
+		_ = cmd.Process.Kill()
 		<-ended
 	}
 	lifeline.Close()

@@ -27,7 +27,7 @@ func listen(c jupyter.Connection, k *Kernel) (*front, error) {
 		receive func(s *zmtp.Server, from string, frames [][]byte)
 	}
 	for _, s := range []socket{
-		{&f.heartbeat, c.Heartbeat, zmq4.Rep, func(s *zmtp.Server, from string, frames [][]byte) { s.Send(from, frames) }},
+		{&f.heartbeat, c.Heartbeat, zmq4.Rep, func(s *zmtp.Server, from string, frames [][]byte) { _ = s.Send(from, frames) }},
 		{&f.iopub, c.IOPub, zmq4.Pub, k.welcome},
 		{&f.stdin, c.Stdin, zmq4.Router, k.receiveStdin},
 		{&f.control, c.Control, zmq4.Router, k.receiveControl},
@@ -64,7 +64,7 @@ func (f *front) close(limit time.Duration) {
 func (k *Kernel) welcome(s *zmtp.Server, from string, frames [][]byte) {
 	m := k.codec.New("iopub_welcome", nil, map[string]any{"subscription": string(frames[0])})
 	m.IDs = frames
-	s.Send(from, k.codec.Frames(m)) // a client that is gone misses nothing
+	_ = s.Send(from, k.codec.Frames(m)) // a client that is gone misses nothing
 }
 
 // publish sends a message to all clients. A parent of nil leaves its parent header empty.

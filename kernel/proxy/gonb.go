@@ -99,7 +99,7 @@ func (k *Kernel) startGonb() (*gonb, error) {
 	}
 	g.throttle.gonb = g.cmd.Process.Pid
 	go func() {
-		g.cmd.Wait()
+		_ = g.cmd.Wait()
 		close(g.ended)
 	}()
 	if err := g.connect(c); err != nil {
@@ -286,7 +286,7 @@ func parentID(m *jupyter.Message) string {
 	var h struct {
 		ID string `json:"msg_id"`
 	}
-	json.Unmarshal(m.Parent, &h) // what is no header has no id
+	_ = json.Unmarshal(m.Parent, &h) // what is no header has no id
 	return h.ID
 }
 
@@ -303,7 +303,7 @@ func (g *gonb) mainGo() string {
 }
 
 // end kills gonb's own process.
-func (g *gonb) end() { syscall.Kill(g.cmd.Process.Pid, syscall.SIGKILL) }
+func (g *gonb) end() { _ = syscall.Kill(g.cmd.Process.Pid, syscall.SIGKILL) }
 
 // kill ends gonb and closes its sockets.
 func (g *gonb) kill() {

@@ -99,5 +99,5 @@ func (e *execution) input(m *jupyter.Message) {
 		return
 	}
 	g := e.k.currentGonb()
-	g.stdin.Send(g.codec.Frames(g.codec.New("input_reply", nil, c)), true)
+	_ = g.stdin.Send(g.codec.Frames(g.codec.New("input_reply", nil, c)), true)
 }

@@ -67,10 +67,10 @@ func (e *execution) signalAll() {
 			switch {
 			case !done:
 				signalled[pid] = time.Now()
-				syscall.Kill(pid, syscall.SIGINT)
+				_ = syscall.Kill(pid, syscall.SIGINT)
 				wake = true
 			case time.Since(when) > interruptKill:
-				syscall.Kill(pid, syscall.SIGKILL)
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 		if wake {

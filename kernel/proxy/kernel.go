@@ -112,7 +112,10 @@ func Run(ctx context.Context, opts Options) error {
 		k.shutdown()
 		k.killStrays()
 		select {
-		case <-worker:
+		case err := <-worker:
+			if err != nil {
+				log.Debug("the worker", "error", err)
+			}
 		case <-time.After(3 * time.Second):
 			log.Error("the worker does not end")
 		}

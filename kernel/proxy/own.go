@@ -90,7 +90,7 @@ func (k *Kernel) listTensors([]string) (string, error) {
 	slices.SortFunc(named, func(a, b wire.Tensor) int { return strings.Compare(a.Name, b.Name) })
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "name\taxes\tshape\tbytes\tmade by\tin cell")
+	_, _ = fmt.Fprintln(w, "name\taxes\tshape\tbytes\tmade by\tin cell")
 	for _, t := range named {
 		bytes := 4
 		for _, n := range t.Shape {
@@ -100,9 +100,9 @@ func (k *Kernel) listTensors([]string) (string, error) {
 		if t.Cell > 0 {
 			made = fmt.Sprintf("[%d]", t.Cell)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, strings.Join(t.Axes, " "), strings.Trim(fmt.Sprint(t.Shape), "[]"), amount(bytes), t.Made, made)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, strings.Join(t.Axes, " "), strings.Trim(fmt.Sprint(t.Shape), "[]"), amount(bytes), t.Made, made)
 	}
-	w.Flush()
+	_ = w.Flush()
 	return strings.TrimRight(b.String(), "\n"), nil
 }
 
@@ -179,9 +179,9 @@ func help(*Kernel, []string) (string, error) {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	for _, h := range append(slices.Clone(ownHelp), gonbHelp...) {
-		fmt.Fprintf(w, "%s\t%s\n", h[0], h[1])
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", h[0], h[1])
 	}
-	w.Flush()
+	_ = w.Flush()
 	return strings.TrimRight(b.String(), "\n"), nil
 }
 

@@ -81,8 +81,8 @@ func (p *program) end() {
 		close(p.ended)
 		p.conn.Close()
 		p.stdin.Close()
-		p.stdout.SetReadDeadline(time.Now())
-		p.stderr.SetReadDeadline(time.Now())
+		_ = p.stdout.SetReadDeadline(time.Now())
+		_ = p.stderr.SetReadDeadline(time.Now())
 	})
 }
 
@@ -127,7 +127,7 @@ func drain(f *os.File, buf []byte, deliver func([]byte)) {
 	if err != nil {
 		return
 	}
-	f.SetReadDeadline(time.Time{}) // raw reads only before it
+	_ = f.SetReadDeadline(time.Time{}) // raw reads only before it
 	for total := 0; total < leftover; {
 		n := 0
 		err := raw.Read(func(fd uintptr) bool {

@@ -74,7 +74,7 @@ func (k *Kernel) atOnce(r *request) {
 		var c struct {
 			Restart bool `json:"restart"`
 		}
-		json.Unmarshal(r.msg.Content, &c) // anything else means false
+		_ = json.Unmarshal(r.msg.Content, &c) // anything else means false
 		answer := map[string]any{"status": "ok", "restart": c.Restart}
 		k.publish("shutdown_reply", r.msg, answer)
 		k.reply(r, "shutdown_reply", answer)
@@ -122,7 +122,7 @@ func isComplete(m *jupyter.Message) map[string]any {
 	var c struct {
 		Code string `json:"code"`
 	}
-	json.Unmarshal(m.Content, &c)
+	_ = json.Unmarshal(m.Content, &c)
 	state, indent := cell.IsComplete(c.Code)
 	answer := map[string]any{"status": state}
 	if state == "incomplete" {

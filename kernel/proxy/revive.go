@@ -84,7 +84,7 @@ func (k *Kernel) replay(g *gonb) error {
 	content := executeContent(code, false)
 	limit := time.AfterFunc(replayLimit, func() {
 		for _, pid := range offspring(g.cmd.Process.Pid) {
-			syscall.Kill(pid, syscall.SIGKILL)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	})
 	defer limit.Stop()
@@ -102,7 +102,7 @@ func (k *Kernel) replay(g *gonb) error {
 func (k *Kernel) killStrays() {
 	for _, pid := range runtimedir.Marked(k.dir.Path) {
 		if pid != os.Getpid() && pid != k.device.pid() {
-			syscall.Kill(pid, syscall.SIGKILL)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func inherit(oldTemp, newTemp string) {
 		if name == "go.mod" {
 			text = []byte(strings.Replace(string(text), filepath.Base(from), filepath.Base(to), 1))
 		}
-		os.WriteFile(filepath.Join(to, name), text, 0o600) // what cannot be copied is missed by a later build, which says so
+		_ = os.WriteFile(filepath.Join(to, name), text, 0o600) // what cannot be copied is missed by a later build, which says so
 	}
 }
 

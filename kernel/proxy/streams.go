@@ -78,7 +78,7 @@ func (s *streams) answer(conn *net.UnixConn) {
 	switch {
 	case out == nil:
 	case out.e.keepsStreams():
-		conn.Write([]byte{wire.StreamsLeft})
+		_, _ = conn.Write([]byte{wire.StreamsLeft})
 	default:
 		p := newProgram(out, conn, files)
 		out.program.Store(p)
@@ -102,7 +102,7 @@ func (e *execution) keepsStreams() bool {
 
 // receiveFiles takes a program's stdin, stdout and stderr from a launcher that knows the nonce.
 func receiveFiles(conn *net.UnixConn, nonce string) ([]*os.File, error) {
-	conn.SetDeadline(time.Now().Add(helloLimit))
+	_ = conn.SetDeadline(time.Now().Add(helloLimit))
 	said, fds := make([]byte, 256), make([]byte, syscall.CmsgSpace(3*4))
 	n, fdn, _, _, err := conn.ReadMsgUnix(said, fds)
 	if err != nil {
@@ -120,7 +120,7 @@ func receiveFiles(conn *net.UnixConn, nonce string) ([]*os.File, error) {
 		}
 		for _, fd := range numbers {
 			syscall.CloseOnExec(fd)
-			syscall.SetNonblock(fd, true) // our end alone: a pipe's ends have flags of their own
+			_ = syscall.SetNonblock(fd, true) // our end alone: a pipe's ends have flags of their own
 			files = append(files, os.NewFile(uintptr(fd), "stream"))
 		}
 	}
@@ -128,7 +128,7 @@ func receiveFiles(conn *net.UnixConn, nonce string) ([]*os.File, error) {
 		closeFiles(files)
 		return nil, fmt.Errorf("%d descriptors and %d bytes from a launcher", len(files), n)
 	}
-	conn.SetDeadline(time.Time{})
+	_ = conn.SetDeadline(time.Time{})
 	return files, nil
 }
 

@@ -280,7 +280,7 @@ func TestRevival(t *testing.T) {
 
 	// While idle: it comes back by itself.
 	began := time.Now()
-	syscall.Kill(pid, syscall.SIGKILL)
+	_ = syscall.Kill(pid, syscall.SIGKILL)
 	c.prints("%%\nfmt.Println(T{3}.Up(), A, B, x+y, os.Getenv(\"COLOUR\"))", "init\nuuu 0 1 7 green\n")
 	restarted(t, "idle, until the next cell had run", began)
 	if r := c.run("func gone() int { return 1 }"); r.Status != "ok" {
@@ -291,7 +291,7 @@ func TestRevival(t *testing.T) {
 	id := c.execute("%%\nfmt.Println(\"up\")\ntime.Sleep(time.Minute)")
 	c.printed(id, "up\n")
 	began = time.Now()
-	syscall.Kill(c.childPID(t), syscall.SIGKILL)
+	_ = syscall.Kill(c.childPID(t), syscall.SIGKILL)
 	r := c.result(id, 30*time.Second)
 	restarted(t, "while a cell ran, until its reply", began)
 	if r.Name != "GonbError" || !strings.Contains(r.Value, "every named tensor is still there") || !strings.Contains(r.Value, "declared again: A, B, T, T.Up, gone, init_mark, x, y") {

@@ -39,7 +39,7 @@ func (t *throttle) resume() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, pid := range t.stopped {
-		syscall.Kill(pid, syscall.SIGCONT)
+		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
 	t.stopped = nil
 }

@@ -94,7 +94,7 @@ func KillAll(path string) {
 		for _, pid := range Marked(path) {
 			if pid != os.Getpid() {
 				left = true
-				syscall.Kill(pid, syscall.SIGKILL)
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 		if !left {
@@ -120,7 +120,7 @@ func sweep(parent, prefix string) {
 		}
 		path := filepath.Join(parent, e.Name())
 		if stale(path, info) {
-			Clean(path)
+			_ = Clean(path)
 		}
 	}
 }

@@ -78,12 +78,12 @@ func open(conn net.Conn, kind zmq4.SocketType, identity string, server bool) (p 
 			conn.Close()
 		}
 	}()
-	conn.SetDeadline(time.Now().Add(handshakeLimit))
+	_ = conn.SetDeadline(time.Now().Add(handshakeLimit))
 	z, err := zmq4.Open(conn, null.Security(), kind, zmq4.SocketIdentity(identity), server, func(*zmq4.Conn) {})
 	if err != nil {
 		return nil, err
 	}
-	conn.SetDeadline(time.Time{})
+	_ = conn.SetDeadline(time.Time{})
 	p = &Peer{conn: conn, in: bufio.NewReaderSize(conn, 1<<16), identity: z.Peer.Meta["Identity"], progress: time.Now()}
 	p.change = sync.NewCond(&p.mu)
 	return p, nil

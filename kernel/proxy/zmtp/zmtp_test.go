@@ -21,7 +21,7 @@ func echo(t *testing.T) (s *Server, address string) {
 	t.Helper()
 	address = filepath.Join(t.TempDir(), "s")
 	s, err := Listen("unix", address, zmq4.Router, quiet, func(from string, frames [][]byte) {
-		s.Send(from, append([][]byte{[]byte(from)}, frames...))
+		_ = s.Send(from, append([][]byte{[]byte(from)}, frames...))
 	})
 	if err != nil {
 		t.Fatal(err)
