@@ -26,9 +26,13 @@ func deviceCommand(args []string) int {
 	flags := flag.NewFlagSet("device", flag.ContinueOnError)
 	socket := flags.String("socket", "", "serve at this unix socket")
 	runtime := flags.String("runtime", "", "clean up this runtime directory of a kernel when file 3 closes")
-	if err := flags.Parse(args); err != nil || *socket == "" || flags.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "usage: attnb device --socket PATH [--runtime DIR]")
+	selfTest := flags.Bool("self-test", false, "try every op against float64, and end")
+	if err := flags.Parse(args); err != nil || (*socket == "") != *selfTest || flags.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "usage: attnb device --socket PATH [--runtime DIR] | --self-test")
 		return 2
+	}
+	if *selfTest {
+		return deviceSelfTest(os.Stdout, os.Stderr)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

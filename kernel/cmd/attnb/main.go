@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/attnb/attnb/kernel/bundle"
 	"github.com/attnb/attnb/kernel/spec"
 )
 
@@ -22,7 +23,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"kernel", "CONNECTION_FILE", "serve a notebook: Jupyter calls this", kernelCommand},
-		{"device", "--socket PATH", "serve tensors: the kernel calls this", deviceCommand},
+		{"device", "--socket PATH | --self-test", "serve tensors: the kernel calls this; or try every op", deviceCommand},
 		{"install", "--user | --sys-prefix | --prefix DIR", "install the kernel for Jupyter", func(args []string) int {
 			return spec.InstallCommand(args, os.Stdout, os.Stderr)
 		}},
@@ -31,6 +32,9 @@ func commands() []command {
 		}},
 		{"doctor", "", "say what is there, what is missing, and what that costs", func(args []string) int {
 			return spec.DoctorCommand(args, os.Stdout, os.Stderr)
+		}},
+		{"bundle", "[-o FILE]", "pack it all for a machine with neither network nor Go", func(args []string) int {
+			return bundle.Command(args, version, os.Stdout, os.Stderr)
 		}},
 		{"version", "", "print the version", func([]string) int {
 			fmt.Println("attnb", version)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -34,13 +35,33 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{nil, 2}, {[]string{"help"}, 0}, {[]string{"--help"}, 0}, {[]string{"version"}, 0}, {[]string{"nope"}, 2},
 		{[]string{"kernel"}, 2}, {[]string{"kernel", "/no/such/file"}, 1}, {[]string{"device"}, 2}, {[]string{"device", "--nope"}, 2},
-		{[]string{"device", "--socket", "/no/such/dir/s"}, 1},
+		{[]string{"device", "--socket", "/no/such/dir/s"}, 1}, {[]string{"device", "--socket", "s", "--self-test"}, 2},
+		{[]string{"bundle", "--help"}, 0}, {[]string{"bundle", "extra"}, 2}, {[]string{"bundle"}, 1}, // no installation
 	} {
 		cmd := attnb(c.args...)
 		out, _ := cmd.CombinedOutput()
 		if got := cmd.ProcessState.ExitCode(); got != c.want || len(out) == 0 {
 			t.Errorf("attnb %v: exit status %d, want %d, and wrote %q", c.args, got, c.want, out)
 		}
+	}
+}
+
+// What is said of a device, and how the process ends, on a device that is sound and on one that is not there.
+func TestDeviceSelfTest(t *testing.T) {
+	out, err := attnb("device", "--self-test").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "self-test of backend host on ") || !strings.HasSuffix(string(out), "\npassed\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, op := range []string{"rope", "softmax", "prefill", "decode", "append", "add", "gather", "pitched copy", "real layers"} {
+		if !strings.Contains(string(out), "\nok    "+op+" ") {
+			t.Errorf("nothing about %s in:\n%s", op, out)
+		}
+	}
+	cmd := attnb("device", "--self-test")
+	cmd.Env = append(cmd.Env, devices.Variable+"=abacus")
+	out, _ = cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 1 || string(out) != "attnb device: ATTNB_DEVICE=abacus: want host, cuda, cuda:N or auto\n" {
+		t.Errorf("%v: %s", cmd.ProcessState, out)
 	}
 }
 
