@@ -29,7 +29,13 @@ func (h Heatmap) describe(s summary) string {
 		what = fmt.Sprintf("%d heatmaps on one scale, each", n)
 	}
 	fmt.Fprintf(&b, "%s of %d %s x %d %s (%s).", what, h.rows(), visible(h.rowAxis()), h.cols(), visible(h.colAxis()), h.Kind.quantity())
+	if parts := h.extent(visible); len(parts) > 0 {
+		said := strings.Join(parts, "; ")
+		fmt.Fprintf(&b, " %s%s.", strings.ToUpper(said[:1]), said[1:])
+	}
 	switch n := s.count[finite]; {
+	case n == 0 && s.count[zero] > 0:
+		b.WriteString(" No value but zero.")
 	case n == 0:
 		b.WriteString(" No finite value.")
 	case s.min == s.max:
@@ -39,6 +45,9 @@ func (h Heatmap) describe(s summary) string {
 	}
 	if n := s.count[masked]; n > 0 {
 		fmt.Fprintf(&b, " %d of %d cells masked.", n, len(h.Matrices)*h.rows()*h.cols())
+	}
+	if n := s.count[zero]; n > 0 && s.count[finite] > 0 {
+		fmt.Fprintf(&b, " Zero in %s.", counted(n, "cell"))
 	}
 	for _, c := range []class{nan, posInf, negInf} {
 		if n := s.count[c]; n > 0 {

@@ -25,6 +25,7 @@ const (
 	nanColour
 	posInfColour
 	negInfColour
+	zeroColour // of LogProbabilities alone
 )
 
 var named = [maskedColour - steps]color.RGBA{
@@ -38,7 +39,7 @@ var named = [maskedColour - steps]color.RGBA{
 }
 
 // indexOf is the palette entry of a class without a value.
-var indexOf = [classes]uint8{masked: maskedColour, nan: nanColour, posInf: posInfColour, negInf: negInfColour}
+var indexOf = [classes]uint8{masked: maskedColour, nan: nanColour, posInf: posInfColour, negInf: negInfColour, zero: zeroColour}
 
 // canvas is a paletted picture. A palette keeps it small; text is blended to the nearest of its colours.
 type canvas struct {
@@ -60,6 +61,9 @@ func newCanvas(w, h int, k Kind) *canvas {
 	c.colours = append(append(c.colours, k.colours()...), named[:]...)
 	for _, class := range []class{masked, nan, posInf, negInf} {
 		c.colours = append(c.colours, k.classColours()[class])
+	}
+	if k == LogProbabilities {
+		c.colours = append(c.colours, k.classColours()[zero])
 	}
 	for _, i := range []uint8{ink, dim} { // greys between paper and text
 		for a := 1; a < shades; a++ {

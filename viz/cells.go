@@ -8,6 +8,7 @@ type class uint8
 
 const (
 	masked class = iota
+	zero         // on a logarithmic scale
 	finite
 	negInf
 	posInf
@@ -17,7 +18,7 @@ const (
 
 // name is the class as the legend says it.
 func (c class) name() string {
-	return [classes]string{"masked", "finite", "-Inf", "+Inf", "NaN"}[c]
+	return [classes]string{"masked", "zero", "finite", "-Inf", "+Inf", "NaN"}[c]
 }
 
 func classOf(v float32) class {
@@ -79,6 +80,9 @@ func (h Heatmap) pool(i, pr, pc int, s *summary) cells {
 		out := row / pr * p.cols
 		for col, v := range line {
 			c := classOf(v)
+			if v == 0 && h.Kind == LogProbabilities {
+				c = zero
+			}
 			if m.Hidden != nil && m.Hidden(row, col) {
 				c = masked
 			}

@@ -33,7 +33,7 @@ var (
 // colours are the steps of the kind's map, low to high.
 func (k Kind) colours() []color.RGBA {
 	switch k {
-	case Probabilities:
+	case Probabilities, LogProbabilities:
 		return sequential
 	case Errors:
 		return overBound
@@ -50,7 +50,10 @@ func (k Kind) classColours() [classes]color.RGBA {
 		posInf: {0x00, 0x00, 0x00, 0xFF},
 		negInf: {0x00, 0x00, 0xFF, 0xFF},
 	}
-	if k == Probabilities {
+	if k == LogProbabilities {
+		c[zero] = color.RGBA{0xFF, 0xFF, 0xFF, 0xFF}
+	}
+	if k == Probabilities || k == LogProbabilities {
 		c[nan] = color.RGBA{0xFF, 0x5A, 0xFF, 0xFF}
 	}
 	return c
@@ -68,7 +71,7 @@ func (k Kind) pageColours() viewColours {
 		MaskedDark: [2]string{hex(maskedDark), hex(hatchingDark)},
 		Fixed:      map[string]string{},
 	}
-	for _, c := range []class{nan, posInf, negInf} {
+	for _, c := range []class{zero, nan, posInf, negInf} {
 		v.Fixed[c.name()] = hex(k.classColours()[c])
 	}
 	return v

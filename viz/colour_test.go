@@ -62,9 +62,12 @@ func TestMapsAreEvenAndMonotone(t *testing.T) {
 // Neither value nor background is mistaken for a class of its own, by nobody.
 func TestClassColoursStandApart(t *testing.T) {
 	for who, m := range seen {
-		for _, k := range []Kind{Scores, Probabilities, Errors} {
+		for _, k := range []Kind{Scores, Probabilities, Errors, LogProbabilities} {
 			special := k.classColours()
-			for _, c := range []class{nan, posInf, negInf, masked} {
+			for _, c := range []class{nan, posInf, negInf, masked, zero} {
+				if c == zero && k != LogProbabilities {
+					continue // is a value there
+				}
 				limit := 0.11
 				if c == masked {
 					limit = 0.02 // what tells it from a pale blue is its hatching
@@ -74,12 +77,19 @@ func TestClassColoursStandApart(t *testing.T) {
 						t.Errorf("%s: %s is %.3f from step %d of %s", who, c.name(), d, i, k.quantity())
 					}
 				}
-				zero := k.colours()[step(k.scale(summary{max: 1}).norm(0), steps)]
-				if d := distance(as(zero, m), as(special[c], m)); d < 0.1 {
+				lowest := k.colours()[step(k.scale(summary{min: 1e-9, max: 1}).norm(0), steps)]
+				if d := distance(as(lowest, m), as(special[c], m)); d < 0.1 {
 					t.Errorf("%s: %s is %.3f from the 0 of %s", who, c.name(), d, k.quantity())
 				}
-				for b := masked; b < c; b++ {
-					if d := distance(as(special[b], m), as(special[c], m)); b != finite && d < 0.15 {
+				for b := masked; b < classes; b++ {
+					least := 0.15
+					if b == zero && c == masked {
+						least = 0.12 // white, and grey with hatching
+					}
+					if b <= c || b == finite || b == zero && k != LogProbabilities {
+						continue
+					}
+					if d := distance(as(special[b], m), as(special[c], m)); d < least {
 						t.Errorf("%s: %s and %s of %s are %.3f apart", who, b.name(), c.name(), k.quantity(), d)
 					}
 				}
@@ -121,7 +131,7 @@ func TestTextContrast(t *testing.T) {
 }
 
 func TestPaletteFits(t *testing.T) {
-	for k := Scores; k <= Signed; k++ {
+	for k := Scores; k <= LogProbabilities; k++ {
 		if n := len(newCanvas(1, 1, k).Palette); n > 256 {
 			t.Errorf("%d colours", n)
 		}

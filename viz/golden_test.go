@@ -48,10 +48,18 @@ func golden() map[string]Heatmap {
 	pooled := Heatmap{Title: "Difference", Kind: Signed, RowAxis: "query", ColAxis: "key", Matrices: []Matrix{noise(40, 1500, 1e-3)}}
 	pooled.Marks = []Mark{{Row: 30, Col: 77, Label: "worst"}}
 
+	logarithmic := long(LogProbabilities)
+	window := long(Probabilities)
+	window.Title, window.RowSpan, window.ColSpan, window.Pooling = "Probabilities, mean", Span{4100, 4500}, Span{3900, 4500}, "mean"
+	window.Matrices[0].Hidden = func(row, col int) bool { return 3900+col*600/96 > 4100+(row+1)*400/64-1 }
+	window.Marks = []Mark{{Row: 20, Col: 30, Label: "worst"}}
+
 	all := func(row, col int) bool { return true }
 	return map[string]Heatmap{
 		"tokens": tokens, "scores": scores, "errors": errors, "pass": pass, "row": row, "pooled": pooled, "odd": odd(),
-		"heads":    attention(12, 20),
+		"heads": attention(12, 20),
+		"log":   logarithmic, "window": window,
+		"logrow":   {Title: "Few decades", Kind: LogProbabilities, RowLabels: sentence[:2], Matrices: []Matrix{{Rows: 2, Cols: 5, Values: []float32{0.5, 0.25, 0.2, 0.05, 0, 1, 1e-3, nan32, inf32, 1e-30}}}},
 		"column":   {Title: "One column, tall", Kind: Signed, RowLabels: sentence, Matrices: []Matrix{noise(12, 1, 3)}},
 		"constant": {Title: "Constant", Kind: Probabilities, Matrices: []Matrix{{Rows: 2, Cols: 3, Values: []float32{.5, .5, .5, .5, .5, .5}}}},
 		"zeros":    {Title: "Zeros", Kind: Scores, Matrices: []Matrix{{Rows: 2, Cols: 3, Values: make([]float32, 6)}}},

@@ -15,6 +15,9 @@ const (
 	Errors
 	// Signed are differences or any other values of both signs: diverging around 0.
 	Signed
+	// LogProbabilities are Probabilities on a logarithmic scale, as long rows need it: nearly all of theirs are close to 0. What
+	// is exactly 0 has a colour of its own. Values below 0 are refused. Below 1e-12 of the largest all look alike.
+	LogProbabilities
 )
 
 // Matrix is one panel: Rows x Cols f32 values in row-major order. The values are read, never kept or changed.
@@ -42,8 +45,12 @@ type Heatmap struct {
 	// RowLabels and ColLabels are token labels, one for each row or column. Any string will do: what cannot be shown is
 	// escaped. Nil: indices from 0.
 	RowLabels, ColLabels []string
-	Matrices             []Matrix
-	Marks                []Mark
+	// RowSpan and ColSpan say which indices the rows and columns stand for where that is not 0, 1, ...: of a window, or pooled.
+	RowSpan, ColSpan Span
+	// Pooling is what a cell is of the cells that it stands for, as "mean". It matters where spans pool.
+	Pooling  string
+	Matrices []Matrix
+	Marks    []Mark
 }
 
 func (h Heatmap) rows() int { return h.Matrices[0].Rows }
@@ -64,7 +71,7 @@ func (k Kind) quantity() string {
 	switch k {
 	case Scores:
 		return "score"
-	case Probabilities:
+	case Probabilities, LogProbabilities:
 		return "probability"
 	case Errors:
 		return "error / bound"
@@ -74,7 +81,7 @@ func (k Kind) quantity() string {
 
 // check refuses what cannot be drawn, before anything is allocated.
 func (h Heatmap) check() error {
-	if h.Kind > Signed {
+	if h.Kind > LogProbabilities {
 		return &InputError{h.Title, -1, fmt.Sprintf("unknown kind %d", h.Kind)}
 	}
 	if len(h.Matrices) == 0 {
@@ -98,12 +105,30 @@ func (h Heatmap) check() error {
 	if h.ColLabels != nil && len(h.ColLabels) != first.Cols {
 		return &InputError{h.Title, -1, fmt.Sprintf("%d column labels for %d columns", len(h.ColLabels), first.Cols)}
 	}
+	if err := h.checkSpans(); err != nil {
+		return err
+	}
 	for i, m := range h.Marks {
 		if m.Matrix < 0 || m.Matrix >= len(h.Matrices) {
 			return &InputError{h.Title, -1, fmt.Sprintf("mark %d is in matrix %d of %d", i, m.Matrix, len(h.Matrices))}
 		}
 		if m.Row < 0 || m.Row >= first.Rows || m.Col < 0 || m.Col >= first.Cols {
 			return &InputError{h.Title, m.Matrix, fmt.Sprintf("mark %d is at [%d, %d] of a %d x %d matrix", i, m.Row, m.Col, first.Rows, first.Cols)}
+		}
+	}
+	if h.Kind == LogProbabilities {
+		return h.checkLog()
+	}
+	return nil
+}
+
+// checkLog refuses what a logarithmic scale has no place for.
+func (h Heatmap) checkLog() error {
+	for i, m := range h.Matrices {
+		for k, v := range m.Values {
+			if row, col := k/m.Cols, k%m.Cols; v < 0 && m.class(row, col) == finite {
+				return &InputError{h.Title, i, fmt.Sprintf("matrix %s has %g at [%d, %d], for which a logarithmic scale has no place", m.called(i), v, row, col)}
+			}
 		}
 	}
 	return nil

@@ -32,13 +32,15 @@ function attnbHeatmap(host, view, packed) {
   const classOf = (m, k) => {
     if (masks[m] && (masks[m][k >> 3] >> (k & 7)) & 1) return "masked";
     const v = values[m][k];
+    if (view.scale.log && v === 0) return "zero";
     return v !== v ? "NaN" : v === Infinity ? "+Inf" : v === -Infinity ? "-Inf" : "";
   };
 
   // The place of a value in the colour map, as the PNG has it.
   const clamp = t => Math.min(Math.max(t, 0), 1);
   function place(v) {
-    const { errors, lo, hi } = view.scale;
+    const { errors, log, lo, hi } = view.scale;
+    if (log) return clamp((Math.log(v) - Math.log(lo)) / (Math.log(hi) - Math.log(lo)));
     if (!errors) return clamp((v / 2 - lo / 2) / (hi / 2 - lo / 2));
     if (v <= 1) return (clamp((v - lo) / (1 - lo)) / 2) * view.scale.belowOne;
     return 0.5 + clamp(Math.log(v) / Math.log(hi)) / 2;
@@ -88,7 +90,7 @@ function attnbHeatmap(host, view, packed) {
         : { value: [col, row, step(values[m][k]) / (steps - 1)] };
       const text = view.numbers && view.numbers[m][k];
       if (text) {
-        const light = c ? c !== "NaN" : view.lightInk[step(values[m][k])];
+        const light = c ? c !== "NaN" && c !== "zero" : view.lightInk[step(values[m][k])];
         cell.label = { show: true, formatter: text, color: light ? "#fff" : "#0c0d10", fontSize: view.numberSize };
       }
       return cell;
@@ -160,10 +162,13 @@ function attnbHeatmap(host, view, packed) {
       line.append(name + " ", element("bdi", strong ? "font-weight:600" : "", text));
       box.append(line);
     };
-    const cell = (axis, i, labels) => say(axis, labels ? `${i} “${labels[i]}”` : String(i));
+    const cell = (axis, i, labels, names) => {
+      const name = names ? names[i] : String(i);
+      say(axis, labels ? `${name} “${labels[i]}”` : name);
+    };
     if (values.length > 1) say("", view.names[m] || `matrix ${m}`, true);
-    cell(view.rowAxis, row, view.rowLabels);
-    cell(view.colAxis, col, view.colLabels);
+    cell(view.rowAxis, row, view.rowLabels, view.rowNames);
+    cell(view.colAxis, col, view.colLabels, view.colNames);
     say(view.quantity, c || exact(values[m][k]), true);
     for (const other of view.marks) {
       if (other.matrix === m && other.row === row && other.col === col && other.label) say("", other.label);

@@ -88,6 +88,8 @@ type view struct {
 	ColAxis    string         `json:"colAxis"`
 	RowLabels  []string       `json:"rowLabels"`
 	ColLabels  []string       `json:"colLabels"`
+	RowNames   []string       `json:"rowNames"` // what the rows stand for; null: 0, 1, ...
+	ColNames   []string       `json:"colNames"`
 	Names      []string       `json:"names"`
 	Quantity   string         `json:"quantity"`
 	Values     []string       `json:"values"` // a matrix each: f32, little endian, base64
@@ -106,6 +108,7 @@ type view struct {
 
 type viewScale struct {
 	Errors   bool    `json:"errors"`
+	Log      bool    `json:"log"`
 	Lo       float64 `json:"lo"`
 	Hi       float64 `json:"hi"`
 	BelowOne float64 `json:"belowOne"`
@@ -153,13 +156,14 @@ func (d *drawing) view() (*view, error) {
 		Library: echarts.Global, Option: option, Width: l.width / density,
 		RowRoom: l.rowRoom/density + 4, ColRoom: l.colLength/density + 4, RowStride: strideOf(l.rowTicks), ColStride: strideOf(l.colTicks),
 		Rows: h.rows(), Cols: h.cols(), RowAxis: h.rowAxis(), ColAxis: h.colAxis(), Quantity: h.Kind.quantity(),
-		Scale:     viewScale{h.Kind == Errors, d.scale.lo, d.scale.hi, belowOne},
+		Scale:     viewScale{h.Kind == Errors, h.Kind == LogProbabilities, d.scale.lo, d.scale.hi, belowOne},
 		Colours:   h.Kind.pageColours(),
 		Marks:     []viewMark{},
 		Legend:    []viewEntry{},
 		LegendTop: l.legendTop / density,
 	}
 	v.RowLabels, v.ColLabels = visibleAll(h.RowLabels), visibleAll(h.ColLabels)
+	v.RowNames, v.ColNames = h.RowSpan.names(h.rows()), h.ColSpan.names(h.cols())
 	for i, m := range d.matrices {
 		v.Names = append(v.Names, h.Matrices[i].Name)
 		values, mask := m.packed()
@@ -176,7 +180,7 @@ func (d *drawing) view() (*view, error) {
 	v.Texts = d.texts()
 	for _, t := range l.barTicks(d.scale) {
 		x, y := css(image.Pt(l.bar.Max.X+tickLength, t.y))
-		v.Ticks = append(v.Ticks, viewTick{x, y, number(t.value, 3), t.strong})
+		v.Ticks = append(v.Ticks, viewTick{x, y, d.scale.text(t.value), t.strong})
 	}
 	for _, e := range h.legend(d.summary, visible) {
 		if e.mark > 0 {

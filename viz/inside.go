@@ -40,6 +40,8 @@ func (l layout) numbers(matrices []cells, sc scale) (texts [][]string, size floa
 			switch m.class[k] {
 			case masked:
 				continue
+			case zero:
+				t[k] = "0"
 			case finite:
 				t[k] = write(float64(v))
 			default:
@@ -80,7 +82,7 @@ func formatFor(sc scale) func(float64) string {
 		switch {
 		case v == 0:
 			return strconv.FormatFloat(v, 'g', 1, 64)
-		case most >= 1e5 || most < 0.01:
+		case sc.kind == LogProbabilities || most >= 1e5 || most < 0.01:
 			return number(v, 2)
 		case most >= 1000:
 			return strconv.FormatFloat(v, 'f', 0, 64)

@@ -71,7 +71,7 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 	down := ceilDiv(n, across)
 	drawn := image.Pt(ceilDiv(h.cols(), pool.X)*cell.X, ceilDiv(h.rows(), pool.Y)*cell.Y)
 
-	l.rowTicks = ticksOf(h.RowLabels, h.rows(), ceilDiv(h.rowStep()*pool.Y, cell.Y))
+	l.rowTicks = ticksOf(h.RowLabels, h.rows(), h.rowSpan(), ceilDiv(h.rowStep()*pool.Y, cell.Y))
 	l.rowRoom = widest(l.rowTicks) + 8 // some slack for a page's own font
 	l.colRoom = l.columns(h)
 	l.colLength = widest(l.colTicks)
@@ -141,18 +141,18 @@ func (h Heatmap) rowStep() int {
 
 // columns chooses the column ticks and their turn, and returns the height that they need.
 func (l *layout) columns(h Heatmap) int {
-	all := ticksOf(h.ColLabels, h.cols(), 1)
+	all := ticksOf(h.ColLabels, h.cols(), h.colSpan(), 1)
 	step := float64(l.cell.X) / float64(l.pool.X) // pixels a column
 	level := float64(widest(all) + 14)
 	if h.ColLabels == nil || level <= step {
-		l.colTicks = ticksOf(h.ColLabels, h.cols(), int(math.Ceil(level/step)))
+		l.colTicks = ticksOf(h.ColLabels, h.cols(), h.colSpan(), int(math.Ceil(level/step)))
 		return lineOf(tickSize)
 	}
 	l.turn = 90
 	if step >= 30 {
 		l.turn = 50
 	}
-	l.colTicks = ticksOf(h.ColLabels, h.cols(), int(math.Ceil(tickSize*4/3/step)))
+	l.colTicks = ticksOf(h.ColLabels, h.cols(), h.colSpan(), int(math.Ceil(tickSize*4/3/step)))
 	return int(float64(widest(l.colTicks))*math.Sin(l.turn*math.Pi/180)) + tickSize
 }
 
@@ -172,6 +172,18 @@ func (h Heatmap) grid() (across int, cell, pool image.Point) {
 		}
 	}
 	return across, cell, pool
+}
+
+// PanelSide is how many cells a panel has room for, each way, where n square matrices are drawn as small multiples: with more they
+// are pooled.
+func PanelSide(n int) int {
+	h := Heatmap{Matrices: make([]Matrix, max(n, 1))}
+	for side := oneSide; ; side -= density {
+		h.Matrices[0] = Matrix{Rows: side, Cols: side} // all are of its size
+		if _, _, pool := h.grid(); pool == image.Pt(1, 1) || side <= leastSide {
+			return side
+		}
+	}
 }
 
 // side is the room of a panel when across of n stand in a line.
@@ -201,14 +213,20 @@ func whole(v int) int {
 	return v - v%density
 }
 
-// ticksOf labels every stride-th of n rows or columns; the stride is rounded up to 1, 2 or 5 times a power of ten.
-func ticksOf(labels []string, n, stride int) []tick {
-	if stride > 1 {
-		stride = int(math.Round(roundUp(float64(stride))))
+// ticksOf labels n rows or columns, at least stride apart, at multiples of a round number: 1, 2 or 5 times a power of ten. Of
+// pooled ones that number counts what they stand for.
+func ticksOf(labels []string, n int, s Span, stride int) []tick {
+	step := max(stride, 1)
+	if s.len() > n {
+		step = ceilDiv(step*s.len(), n)
+	}
+	if step > 1 {
+		step = int(math.Round(roundUp(float64(step))))
 	}
 	var t []tick
-	for i := 0; i < n; i += max(stride, 1) {
-		text := strconv.Itoa(i)
+	for at := ceilDiv(s.From, step) * step; at < s.To; at += step {
+		i := s.row(at, n)
+		text := strconv.Itoa(at)
 		if labels != nil {
 			text = regular().fit(shown(labels[i], regular().has), tickSize, labelLimit)
 		}
@@ -228,7 +246,7 @@ func widest(ticks []tick) int {
 func widestTick(s scale) int {
 	most := 0.0
 	for _, v := range s.ticks() {
-		most = max(most, regular().width(number(v, 3), tickSize))
+		most = max(most, regular().width(s.text(v), tickSize))
 	}
 	return int(math.Ceil(most))
 }

@@ -16,7 +16,7 @@ type entry struct {
 // legend names what the picture shows beside the scale.
 func (h Heatmap) legend(s summary, quote func(string) string) []entry {
 	var l []entry
-	for _, c := range []class{masked, nan, posInf, negInf} {
+	for _, c := range []class{masked, zero, nan, posInf, negInf} {
 		if s.count[c] > 0 {
 			l = append(l, entry{class: c, text: fmt.Sprintf("%s: %s", c.name(), counted(s.count[c], "cell"))})
 		}
@@ -41,11 +41,11 @@ func (h Heatmap) where(c at, quote func(string) string) string {
 		}
 		b.WriteString(quote(name) + ", ")
 	}
-	fmt.Fprintf(&b, "%s %d", quote(h.rowAxis()), c.row)
+	fmt.Fprintf(&b, "%s %s", quote(h.rowAxis()), h.rowSpan().name(c.row, h.rows()))
 	if h.RowLabels != nil {
 		fmt.Fprintf(&b, " “%s”", quote(h.RowLabels[c.row]))
 	}
-	fmt.Fprintf(&b, ", %s %d", quote(h.colAxis()), c.col)
+	fmt.Fprintf(&b, ", %s %s", quote(h.colAxis()), h.colSpan().name(c.col, h.cols()))
 	if h.ColLabels != nil {
 		fmt.Fprintf(&b, " “%s”", quote(h.ColLabels[c.col]))
 	}
@@ -60,8 +60,10 @@ func (h Heatmap) subtitle(s summary, pool image.Point) []string {
 	if n := len(h.Matrices); n > 1 {
 		shape = fmt.Sprintf("%d panels of %s, one scale", n, shape)
 	}
-	parts := []string{shape}
+	parts := append([]string{shape}, h.extent(printedLabel)...)
 	switch n := s.count[finite]; {
+	case n == 0 && s.count[zero] > 0:
+		parts = append(parts, "all zero")
 	case n == 0:
 		parts = append(parts, "no finite value")
 	case s.min == s.max:
@@ -71,7 +73,7 @@ func (h Heatmap) subtitle(s summary, pool image.Point) []string {
 	}
 	if pool != image.Pt(1, 1) {
 		pick := "largest magnitude"
-		if h.Kind == Probabilities || h.Kind == Errors {
+		if h.Kind != Scores && h.Kind != Signed {
 			pick = "maximum"
 		}
 		parts = append(parts, fmt.Sprintf("pooled: each pixel is the %s of %d × %d cells", pick, pool.Y, pool.X))

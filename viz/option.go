@@ -31,7 +31,7 @@ func (h Heatmap) option(l layout) (map[string]any, error) {
 			opts.DataZoom{Type: "inside", FilterMode: "filter", XAxisIndex: "all"},
 			opts.DataZoom{Type: "inside", FilterMode: "filter", YAxisIndex: "all"}),
 	)
-	rows, cols := display(h.RowLabels, h.rows()), display(h.ColLabels, h.cols())
+	rows, cols := display(h.RowLabels, h.rows(), h.rowSpan()), display(h.ColLabels, h.cols(), h.colSpan())
 	for i, p := range l.panels {
 		chart.GridList = append(chart.GridList, opts.Grid{
 			Show: opts.Bool(true), Left: px(p.Min.X), Top: px(p.Min.Y), Width: px(p.Dx()), Height: px(p.Dy()),
@@ -103,11 +103,11 @@ func set(into any, fields map[string]any) {
 	}
 }
 
-// display are the labels of an axis; without labels the indices.
-func display(labels []string, n int) []string {
+// display are the labels of an axis; without labels the indices, of pooled rows the first.
+func display(labels []string, n int, s Span) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = strconv.Itoa(i)
+		out[i] = strconv.Itoa(s.edge(i, n))
 		if labels != nil {
 			out[i] = shortened(visible(labels[i]))
 		}

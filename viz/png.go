@@ -158,11 +158,11 @@ func (c *canvas) bar(l layout, sc scale) {
 		if t.strong { // across the bar
 			at.Min.X = b.Min.X - 4
 			c.fill(at, ink)
-			c.left(float64(b.Max.X+tickLength+6), float64(t.y), number(t.value, 3), strong)
+			c.left(float64(b.Max.X+tickLength+6), float64(t.y), sc.text(t.value), strong)
 			continue
 		}
 		c.fill(at, line)
-		c.left(float64(b.Max.X+tickLength+6), float64(t.y), number(t.value, 3), st)
+		c.left(float64(b.Max.X+tickLength+6), float64(t.y), sc.text(t.value), st)
 	}
 }
 

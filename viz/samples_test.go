@@ -40,6 +40,23 @@ func attention(heads, n int) Heatmap {
 	return h
 }
 
+// long is a causal picture of few cells that stand for many, with a share of exact zeros.
+func long(k Kind) Heatmap {
+	const rows, cols = 64, 96
+	h := Heatmap{Title: "Probabilities, largest", Kind: k, RowAxis: "query", ColAxis: "key", RowSpan: Span{0, 4096}, ColSpan: Span{0, 4096}, Pooling: "maximum"}
+	g := rand.New(rand.NewPCG(4, 2))
+	v := make([]float32, rows*cols)
+	for i := range v {
+		v[i] = float32(math.Exp(2*g.NormFloat64()-9) * math.Exp(-float64(i/cols*cols/rows-i%cols)/12))
+		if g.IntN(40) == 0 {
+			v[i] = 0
+		}
+		v[i] = min(v[i], 1)
+	}
+	h.Matrices = []Matrix{{Rows: rows, Cols: cols, Values: v, Hidden: func(row, col int) bool { return col*4096/cols > (row+1)*4096/rows-1 }}}
+	return h
+}
+
 // noise is rows x cols normal values.
 func noise(rows, cols int, scale float64) Matrix {
 	g := rand.New(rand.NewPCG(uint64(rows), uint64(cols)))

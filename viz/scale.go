@@ -8,11 +8,12 @@ import (
 
 // scale maps the finite values of all matrices to [0, 1]: one for every panel, so that colours compare.
 //
-// Sequential and diverging scales are linear from lo to hi. An error scale is linear from lo to 1 in its lower half and,
+// Sequential and diverging scales are linear from lo to hi, that of LogProbabilities is logarithmic. An error scale is linear from lo to 1 in its lower half and,
 // where hi > 1, logarithmic from 1 to hi in its upper half; where no value passes 1 the lower half is all of it.
 type scale struct {
 	kind   Kind
 	lo, hi float64
+	open   bool // values below lo look like lo
 }
 
 func (k Kind) scale(s summary) scale {
@@ -22,22 +23,38 @@ func (k Kind) scale(s summary) scale {
 		if hi <= 0 {
 			hi = 1
 		}
-		return scale{k, min(s.min, 0), hi}
+		return scale{kind: k, lo: min(s.min, 0), hi: hi}
+	case LogProbabilities:
+		hi := s.max
+		if hi <= 0 {
+			hi = 1
+		}
+		lo := max(s.min, hi*leastShare)
+		if lo == hi { // one value: the top of a decade
+			lo = hi / 10
+		}
+		return scale{kind: k, lo: lo, hi: hi, open: s.count[finite] > 0 && s.min < lo}
 	case Errors:
-		return scale{k, min(s.min, 0), max(s.max, 1)}
+		return scale{kind: k, lo: min(s.min, 0), hi: max(s.max, 1)}
 	}
 	hi := max(math.Abs(s.min), math.Abs(s.max))
 	if hi == 0 {
 		hi = 1
 	}
-	return scale{k, -hi, hi}
+	return scale{kind: k, lo: -hi, hi: hi}
 }
+
+// leastShare of the largest probability is the low end of a logarithmic scale, at least.
+const leastShare = 1e-12
 
 // exceeds reports whether an error scale has an upper half.
 func (s scale) exceeds() bool { return s.kind == Errors && s.hi > 1 }
 
 // norm is the place of v in the colour map, which for errors is blue in its lower half and orange in its upper half.
 func (s scale) norm(v float64) float64 {
+	if s.kind == LogProbabilities {
+		return clamp((math.Log(v) - math.Log(s.lo)) / (math.Log(s.hi) - math.Log(s.lo)))
+	}
 	if s.kind != Errors {
 		return clamp((v/2 - s.lo/2) / (s.hi/2 - s.lo/2)) // halves: hi - lo may pass the largest f64 only in theory, f32 never
 	}
@@ -74,7 +91,11 @@ func clamp(t float64) float64 { return min(max(t, 0), 1) }
 // ticks are the values written beside the colour bar: both ends exactly, round numbers between.
 func (s scale) ticks() []float64 {
 	t := []float64{s.lo}
-	if s.exceeds() {
+	if s.kind == LogProbabilities {
+		for p := math.Floor(math.Log10(s.lo)) + 1; math.Pow(10, p) < s.hi; p++ {
+			t = append(t, math.Pow(10, p))
+		}
+	} else if s.exceeds() {
 		t = append(t, roundSteps(s.lo, 1, 2)...)
 		t = append(t, 1)
 		for p := math.Ceil(math.Log10(s.hi)) - 1; p > 0; p-- {
@@ -124,6 +145,14 @@ func tidy(s string) string {
 		sign = "-"
 	}
 	return mantissa + "e" + sign + strings.TrimLeft(exp[1:], "0")
+}
+
+// text is a value as it stands beside the colour bar.
+func (s scale) text(v float64) string {
+	if s.open && v == s.lo {
+		return "≤ " + number(v, 3)
+	}
+	return number(v, 3)
 }
 
 // barTick is a value written beside the colour bar, at a height of the picture.

@@ -20,6 +20,10 @@ func TestScaleBounds(t *testing.T) {
 		{"probabilities", Probabilities, 0.1, 0.4, 0, 0.4},
 		{"no mass", Probabilities, 0, 0, 0, 1},
 		{"a wrong probability", Probabilities, -0.5, 1, -0.5, 1},
+		{"logarithmic", LogProbabilities, 3e-7, 0.4, 3e-7, 0.4},
+		{"logarithmic, of one value", LogProbabilities, 0.25, 0.25, 0.025, 0.25},
+		{"logarithmic, of zeros", LogProbabilities, 0, 0, 1e-12, 1},
+		{"logarithmic, denormals", LogProbabilities, 1e-45, 1, 1e-12, 1},
 		{"errors within the bound", Errors, 0, 0.02, 0, 1},
 		{"errors beyond", Errors, 0, 550, 0, 550},
 	} {
