@@ -39,7 +39,7 @@ def test_100_megabytes_of_text_arrive_whole(own_kernel: Kernel) -> None:
     watcher.start()
     began = time.monotonic()
     msg_id = own_kernel.client.execute(
-        f"%%\\nw := bufio.NewWriter(os.Stdout)\\ndefer w.Flush()\\nfor i := range {LINES} {{\\n"
+        f"%%\nw := bufio.NewWriter(os.Stdout)\ndefer w.Flush()\nfor i := range {LINES} {{\n"
         'fmt.Fprintf(w, "%07d %s\\n", i, strings.Repeat("€", 30)+"é")\n}'
     )
     lines, damaged, rest = 0, 0, ""
