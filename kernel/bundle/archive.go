@@ -172,14 +172,14 @@ func (e entry) write(t *tar.Writer, name string) error {
 //go:embed compress.py
 var compressor string
 
-// writeXZ writes the archive, compressed by Python: it is there wherever wheels can be had, and Go has no xz.
-func (a archive) writeXZ(ctx context.Context, file, root, python string, preset int) (err error) {
+// writeFile writes the archive, compressed when its name says so, and returns its size. Nothing is left of one that fails.
+func (a archive) writeFile(ctx context.Context, file, python string) (size int64, err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
+		return 0, err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".bundle-*")
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".attnb-bundle-*")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() {
 		_ = tmp.Close()
@@ -187,17 +187,38 @@ func (a archive) writeXZ(ctx context.Context, file, root, python string, preset 
 			_ = os.Remove(tmp.Name())
 		}
 	}()
+	compressed := filepath.Ext(file) == ".xz"
+	if compressed {
+		err = a.compress(ctx, tmp, python)
+	} else {
+		err = a.writeTar(tmp, Root)
+	}
+	if err != nil {
+		return 0, err
+	}
+	info, err := tmp.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if compressed && info.Size() > MaxSize {
+		return 0, &TooLargeError{info.Size()}
+	}
+	if err := tmp.Chmod(0o644); err != nil {
+		return 0, err
+	}
+	return info.Size(), os.Rename(tmp.Name(), file)
+}
+
+// compress compresses with Python: it is there wherever wheels can be had, and Go has no xz.
+func (a archive) compress(ctx context.Context, to io.Writer, python string) error {
 	reader, writer := io.Pipe()
-	go func() { writer.CloseWithError(a.writeTar(writer, root)) }()
+	go func() { writer.CloseWithError(a.writeTar(writer, Root)) }()
 	defer reader.Close()
 	var errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, python, "-c", compressor, fmt.Sprint(preset))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = reader, tmp, &errs
+	cmd := exec.CommandContext(ctx, python, "-c", compressor)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = reader, to, &errs
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("compress with %s: %w\n%s", python, err, bytes.TrimSpace(errs.Bytes()))
 	}
-	if err := tmp.Chmod(0o644); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
+	return nil
 }

@@ -30,7 +30,7 @@ import (
 // Root is the directory that everything in the archive lies in.
 const Root = "attnb-bundle"
 
-// MaxSize is the most bytes that a bundle may have, when it is compressed well.
+// MaxSize is the most bytes that a bundle may have, when it is compressed.
 const MaxSize = 48 << 20
 
 // Options say what to pack. No field may be empty but the flags.
@@ -42,9 +42,8 @@ type Options struct {
 	Python       string   // one with pip, which fetches the wheels
 	Versions     []string // of Python that the bundle is for: "3.10", ...
 	Gopls        bool     // bring along gopls too, for completion: 8 MB more
-	Quick        bool     // compress in a tenth of the time, to twice the size: for tests
 	Version      string   // of attnb
-	File         string   // to write
+	File         string   // to write: NAME.tar.xz, or NAME.tar to leave it as it is
 	Out          io.Writer
 }
 
@@ -113,25 +112,12 @@ func Make(ctx context.Context, o Options) (err error) {
 }
 
 func (o Options) write(ctx context.Context, a archive) error {
-	start, preset := time.Now(), 9
-	if o.Quick {
-		preset = 0
-	}
-	packed := o.File + ".new"
-	if err := a.writeXZ(ctx, packed, Root, o.Python, preset); err != nil {
-		return fmt.Errorf("bundle: %w", err)
-	}
-	info, err := os.Stat(packed)
+	start := time.Now()
+	size, err := a.writeFile(ctx, o.File, o.Python)
 	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
-	if !o.Quick && info.Size() > MaxSize {
-		return errors.Join(&TooLargeError{info.Size()}, os.Remove(packed))
-	}
-	if err := os.Rename(packed, o.File); err != nil {
-		return fmt.Errorf("bundle: %w", err)
-	}
-	fmt.Fprintf(o.Out, "wrote %s: %.1f MB, compressed in %.0f s\n", o.File, float64(info.Size())/1e6, time.Since(start).Seconds())
+	fmt.Fprintf(o.Out, "wrote %s: %.1f MB, in %.0f s\n", o.File, float64(size)/1e6, time.Since(start).Seconds())
 	return nil
 }
 

@@ -22,12 +22,11 @@ func Command(args []string, version string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("bundle", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	o := Options{Version: version, Out: out}
-	flags.StringVar(&o.File, "o", "attnb-bundle-linux-amd64.tar.xz", "the archive to write")
+	flags.StringVar(&o.File, "o", "attnb-bundle-linux-amd64.tar.xz", "the archive to write; one that ends in .tar is not compressed")
 	clone := flags.String("clone", ".", "a clone of attnb, for its notebooks and requirements.txt: `DIR`")
 	flags.StringVar(&o.Python, "python", "python3", "a Python with pip, to fetch and to compress with")
 	versions := flags.String("for", "3.10,3.11,3.12,3.13,3.14", "the versions of Python to serve")
 	flags.BoolVar(&o.Gopls, "gopls", false, "bring along gopls, for completion and inspection (8 MB)")
-	flags.BoolVar(&o.Quick, "quick", false, "compress quickly, and not well")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0

@@ -70,7 +70,6 @@ def kernelspec() -> dict:
             "GOWORK": "off",
             "GOTOOLCHAIN": "local",
             "CGO_ENABLED": "0",
-            "GOTELEMETRY": "off",
         },
     }
 
@@ -90,13 +89,14 @@ def prepare() -> None:
 
 
 def environment(scratch: str) -> None:
-    """Sets up this process to see the bundle's Jupyter alone, and to leave nothing behind elsewhere."""
+    """Sets up this process to see the bundle's Jupyter alone, and to keep its own files out of the way."""
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     sys.path[:0] = [str(BUNDLE / "python" / python), str(BUNDLE / "python" / "common")]
     home = os.environ.get("HOME", "")
     if not os.access(home or "/nowhere", os.W_OK):
         os.environ["HOME"] = scratch
-    os.environ["JUPYTER_PATH"] = os.pathsep.join([str(BUNDLE / "share" / "jupyter"), str(BUNDLE / "python" / "data" / "share" / "jupyter")])
+    data = [BUNDLE / "share" / "jupyter", BUNDLE / "python" / "data" / "share" / "jupyter"]
+    os.environ["JUPYTER_PATH"] = os.pathsep.join(map(str, data))
     os.environ["JUPYTER_RUNTIME_DIR"] = os.path.join(scratch, "runtime")
     os.environ["JUPYTER_CONFIG_DIR"] = os.path.join(scratch, "config")
     os.environ["JUPYTER_PLATFORM_DIRS"] = "0"
@@ -140,9 +140,11 @@ def execute(path: Path, timeout: int) -> tuple:
                 return notebook, ran, device, error
             ran += 1
             print(f"  {time.monotonic() - start:6.2f} s  {title(cell)}", flush=True)
-        asked = nbformat.v4.new_code_cell("%device")
-        client.execute_cell(asked, len(notebook.cells))
-        device = "".join(o.get("text", "") for o in asked.outputs).strip() or device
+        notebook.cells.append(nbformat.v4.new_code_cell("%device"))  # asks the kernel, and is no part of the notebook
+        asked = client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
+        notebook.cells.pop()
+        said = "".join(o.get("data", {}).get("text/plain", "") for o in asked.outputs)
+        device = said.partition("\n")[0] or device
     return notebook, ran, device, None
 
 
@@ -175,6 +177,7 @@ def main() -> int:
         start = time.monotonic()
         print(f"executing {notebook} with attnb {MANIFEST['version']}, Go {MANIFEST['go']}", flush=True)
         executed, ran, device, error = execute(notebook.resolve(), asked.timeout)
+        took = time.monotonic() - start
         out = asked.out or Path(notebook.stem + ".executed.ipynb")
         nbformat.write(executed, out)
         if asked.html:
@@ -184,7 +187,7 @@ def main() -> int:
     cells = sum(cell.cell_type == "code" for cell in executed.cells)
     said = verdicts(executed)
     print(f"device: {device}")
-    print(f"cells:  {ran} of {cells} ran, in {time.monotonic() - start:.1f} s")
+    print(f"cells:  {ran} of {cells} ran, in {took:.1f} s")
     print(f"checks: {said.count('pass')} passed, {said.count('FAIL')} failed that the notebook does not require")
     print(f"wrote:  {out}" + (f", {asked.html}" if asked.html else ""))
     if error is not None:
