@@ -56,3 +56,11 @@ func ExampleTensor_Axes() {
 	ctx.Head(1).Interactive()
 	attn.Load("data/batched.npy").Batch(0).Heatmap(attn.Title("first prompt"))
 }
+
+// Attention over a long text: too many cells to hold or to draw. Then a part of it, unpooled.
+func ExampleMap() {
+	q, k := attn.Get("q"), attn.Get("k")
+	attn.Map(q, k, attn.Causal, attn.Log)
+	attn.Map(q, k, attn.Causal, attn.OnlyHead(3), attn.Queries(4096, 4160), attn.Keys(4000, 4160))
+	attn.Map(q, k, attn.Causal, attn.OfScores, attn.PoolMean, attn.Title("scores, mean of each pool"))
+}

@@ -2,12 +2,33 @@ package attn_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attnb/attnb/kernel/wire"
 )
+
+// Maps of queries and keys, of a window, and of a matrix; what they show is in their words.
+func TestMap(t *testing.T) {
+	k := newKernel(t)
+	k.good("load")
+	r := k.good("map")
+	if r.out != "<display><display><display><display>" {
+		t.Fatalf("printed %q", r.out)
+	}
+	for i, want := range []string{
+		"probabilities, causal. 4 heatmaps on one scale, each of 4 query x 4 key (probability). Query 0–8, key 0–8; pooled: each cell is the mean of up to 3 × up to 3. From ",
+		"part. Heatmap of 6 query x 3 key (score). Query 2–7, key 0–2. From ",
+		"probabilities. 4 heatmaps on one scale, each of 3 query x 3 key (probability). Query 0–8, key 0–8; pooled: each cell is the sum of 3 × 3. From ",
+		"probabilities. 4 heatmaps on one scale, each of 9 query x 9 key (probability). From ",
+	} {
+		if got := string(r.displays[i].Parts[1].Data); !strings.HasPrefix(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
 
 // A cell leaves pictures that follow their controls after it has ended.
 func TestExplore(t *testing.T) {

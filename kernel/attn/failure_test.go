@@ -63,6 +63,15 @@ var messages = []struct{ cell, want string }{
 	{"require", `Require: FAIL: error/bound 17, 1 of 4 cells`},
 	{"compare shapes", `Compare: shapes differ (mine: "q" [heads 2, seq 3, dim 4], expected: [heads 2, seq 4, dim 3])`},
 	{"within", `Within is an option of Compare alone`},
+	{"map window", `Map: queries 4 to 4 are none (q: "q" [heads 2, seq 9, dim 4], k: [heads 1, seq 20, dim 4])`},
+	{"map outside", `Map: keys 4 to 21 are not within 0 to 20 (q: [heads 2, seq 9, dim 4], k: [heads 1, seq 20, dim 4])`},
+	{"map head", `Map: head 2 is not within 0 to 1 (q: [heads 2, seq 9, dim 4], k: [heads 1, seq 20, dim 4])`},
+	{"map size", `Size: must be at least 1`},
+	{"map large", `Map: a size of 4096 cells, must be 1 to 2048 (q: [heads 2, seq 9, dim 4], k: [heads 1, seq 20, dim 4])`},
+	{"map log", `Map: Log is for probabilities, which these values are not (q: [heads 2, seq 9, dim 4], k: [heads 1, seq 20, dim 4])`},
+	{"map of values", `Map: the matrix does not hold scores (x: [heads 2, seq 9, dim 4])`},
+	{"map option elsewhere", `pools, sizes, heads and windows are options of Map`},
+	{"log elsewhere", `Log is an option of Map, Heatmap and Interactive`},
 	{"compare within", `Compare: Within(-1): must be 0 or more, and finite (mine: [heads 2, seq 3, dim 4], expected: [heads 2, seq 3, dim 4])`},
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// ViewOption is a setting of Heatmap, Interactive, Check, Compare or Explore.
+// ViewOption is a setting of Heatmap, Interactive, Map, Check, Compare or Explore.
 type ViewOption struct{ set func(*wire.Request) }
 
 // Tokens labels the rows and columns that stand for tokens: the axes query, key and seq.
@@ -31,16 +31,30 @@ func view(kind wire.Kind, style wire.PictureStyle, options []ViewOption, xs ...T
 			o.set(&r)
 		}
 	}
-	if r.Within != 0 && kind != wire.KindCompare {
-		stop("Within is an option of Compare alone")
-	}
-	if len(r.Controls) > 0 && kind != wire.KindExplore {
-		stop("the control " + r.Controls[0].Name + " belongs to Explore")
-	}
+	check(r)
 	a := do(r)
 	fmt.Print(a.Text) // the report of a verdict: beside a picture no front end shows text
 	show(a.DisplayID)
 	return a
+}
+
+// check stops the cell where an option belongs to something else.
+func check(r wire.Request) {
+	if r.Within != 0 && r.Kind != wire.KindCompare {
+		stop("Within is an option of Compare alone")
+	}
+	if len(r.Controls) > 0 && r.Kind != wire.KindExplore {
+		stop("the control " + r.Controls[0].Name + " belongs to Explore")
+	}
+	if r.Map != nil && r.Kind != wire.KindMap {
+		stop("pools, sizes, heads and windows are options of Map")
+	}
+	if r.Map != nil && r.Map.Rows < 0 {
+		stop("Size: must be at least 1")
+	}
+	if r.Log && r.Kind != wire.KindMap && r.Kind != wire.KindPicture {
+		stop("Log is an option of Map, Heatmap and Interactive")
+	}
 }
 
 // Heatmap shows the values as a labelled picture, each head a panel. Masked cells have a colour of their own.

@@ -93,6 +93,10 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		a, err = c.rerun(r)
 	case wire.KindRelease:
 		c.release(r)
+	case wire.KindMap:
+		a, err = c.drawMap(r)
+	case wire.KindTile:
+		a, down, err = c.tile(r)
 	case wire.KindShow:
 		a, err = c.show(r)
 	case wire.KindDisplay:
@@ -277,7 +281,7 @@ func (c *conn) status() wire.Answer {
 	defer st.unlock()
 	status := &wire.Status{Backend: info.Backend, Device: info.Device, InUse: int(inUse), Total: int(info.MemoryTotal),
 		Tensors: len(st.tensors), Displays: c.s.displays.count(), PID: os.Getpid()}
-	c.s.tasks.describe(status)
+	c.s.tasks.describe(status, c.s.d.Progress())
 	return wire.Answer{Status: status}
 }
 
@@ -326,6 +330,7 @@ func (c *conn) run(r wire.Request) (wire.Answer, error) {
 		return wire.Answer{}, err
 	}
 	defer done()
+	taskOf(c.ctx).step(0, 1)
 	name := opName(r.Op, r.Params)
 	results, err := runJob(&job{d: c.d, op: r.Op}, def, r.Params, in)
 	if err != nil {

@@ -33,6 +33,8 @@ func explain(op string, err error, inputs []input) error {
 		released *cudaops.ReleasedError
 		memory   *cudaops.MemoryError
 		device   *cudaops.DeviceError
+
+		unsupported *cudaops.UnsupportedError
 	)
 	switch {
 	case errors.As(err, &fault):
@@ -50,6 +52,9 @@ func explain(op string, err error, inputs []input) error {
 	case errors.Is(err, cudaops.ErrInterrupted), errors.Is(err, context.Canceled):
 		return wire.Errorf(wire.Refused, "%s: interrupted", op)
 	case errors.Is(err, cudaops.ErrUnsupported):
+		for errors.As(err, &unsupported) { // which names the op again
+			err = unsupported.Err
+		}
 		return wire.Errorf(wire.Refused, "%s: %v", op, err)
 	}
 	return wire.Errorf(wire.Internal, "%s: %v", op, err)

@@ -276,9 +276,10 @@ func (x *exploration) settle(settings []wire.Control) (params map[*node]wire.Par
 	return params, head, nil
 }
 
-// release ends an exploration; one that is gone already is no error.
+// release ends an exploration, or a live map; one that is gone already is no error.
 func (c *conn) release(r wire.Request) {
 	if r.Number != 0 {
 		c.s.store.endExplorations(c.s.explorations.take(r.Number))
+		c.s.maps.end(r.Number)
 	}
 }

@@ -127,6 +127,17 @@ func (q quantity) kind() viz.Kind {
 	return viz.Signed
 }
 
+// kindOn is the kind on a linear or a logarithmic scale.
+func (q quantity) kindOn(log bool) (viz.Kind, error) {
+	switch {
+	case !log:
+		return q.kind(), nil
+	case q != probabilities:
+		return 0, errors.New("Log is for probabilities, which these values are not")
+	}
+	return viz.LogProbabilities, nil
+}
+
 // bundle renders a heatmap with its text.
 func bundle(hm viz.Heatmap, more string) (wire.Display, error) {
 	p, err := hm.Picture()
@@ -193,7 +204,11 @@ func (c *conn) picture(r wire.Request) (wire.Answer, error) {
 	if err != nil {
 		return wire.Answer{}, explain(name, err, inputs)
 	}
-	hm, err := a.heatmap(title, x.quantity.kind(), data, r.Labels)
+	kind, err := x.quantity.kindOn(r.Log)
+	if err != nil {
+		return refuse(err)
+	}
+	hm, err := a.heatmap(title, kind, data, r.Labels)
 	if err != nil {
 		return refuse(err)
 	}

@@ -39,6 +39,7 @@ type server struct {
 	store        *store
 	displays     *displays
 	explorations *explorations
+	maps         maps
 	tasks        tasks
 	log          *slog.Logger
 	ctx          context.Context // of Serve
@@ -106,6 +107,7 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("resident: %w", s.fault)
 	}
 	s.store.endExplorations(s.explorations.take(0))
+	s.maps.end(0)
 	s.store.clear()
 	if o.Record != "" {
 		if err := os.Remove(o.Record); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -16,6 +16,15 @@ type task struct {
 	what  string
 	began time.Time
 	done  atomic.Uint64 // bits of a fraction
+	share atomic.Uint64 // bits of the fraction that the op which runs on the device will add
+}
+
+// step says that the device now does what takes the task from one fraction to another.
+func (t *task) step(from, to float64) {
+	if t != nil {
+		t.share.Store(math.Float64bits(to - from))
+		t.advance(from)
+	}
 }
 
 // advance says how much of the task is done.
@@ -45,8 +54,8 @@ func (ts *tasks) end(t *task) {
 	ts.list = slices.DeleteFunc(ts.list, func(o *task) bool { return o == t })
 }
 
-// describe puts the tasks into a status.
-func (ts *tasks) describe(s *wire.Status) {
+// describe puts the tasks into a status. progress is the device's, of its op.
+func (ts *tasks) describe(s *wire.Status, progress float64) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if len(ts.list) == 0 {
@@ -55,7 +64,7 @@ func (ts *tasks) describe(s *wire.Status) {
 	t := ts.list[0]
 	s.Running = t.what
 	s.RunningFor = int(time.Since(t.began).Milliseconds())
-	s.Done = math.Float64frombits(t.done.Load())
+	s.Done = min(math.Float64frombits(t.done.Load())+progress*math.Float64frombits(t.share.Load()), 1)
 	s.Waiting = len(ts.list) - 1
 }
 
@@ -72,6 +81,8 @@ func taskName(r wire.Request) string {
 		return "Download"
 	case wire.KindPicture:
 		return "Heatmap"
+	case wire.KindMap, wire.KindTile:
+		return "Map"
 	case wire.KindCheck:
 		return "Check"
 	case wire.KindCompare:

@@ -13,7 +13,7 @@ import (
 func TestTasks(t *testing.T) {
 	var ts tasks
 	var s wire.Status
-	if ts.describe(&s); s != (wire.Status{}) {
+	if ts.describe(&s, 0); s != (wire.Status{}) {
 		t.Errorf("nothing runs: %+v", s)
 	}
 	a, b := ts.begin("Check"), ts.begin("RoPE")
@@ -24,17 +24,21 @@ func TestTasks(t *testing.T) {
 	defer stop()
 	taskOf(ctx).advance(0.25)
 	taskOf(ctx).advance(math.NaN())
-	if ts.describe(&s); s.Running != "Check" || s.RunningFor < 3000 || s.RunningFor > 60_000 || s.Done != 0.25 || s.Waiting != 1 {
+	if ts.describe(&s, 0); s.Running != "Check" || s.RunningFor < 3000 || s.RunningFor > 60_000 || s.Done != 0.25 || s.Waiting != 1 {
 		t.Errorf("two run: %+v", s)
 	}
 	taskOf(ctx).advance(1 + 1e-9)
-	if ts.describe(&s); s.Done != 1 {
+	if ts.describe(&s, 0); s.Done != 1 {
 		t.Errorf("done: %+v", s)
 	}
 	ts.end(a)
 	s = wire.Status{}
-	if ts.describe(&s); s.Running != "RoPE" || s.Done != 0 || s.Waiting != 0 {
+	if ts.describe(&s, 0); s.Running != "RoPE" || s.Done != 0 || s.Waiting != 0 {
 		t.Errorf("one runs: %+v", s)
+	}
+	b.step(0.5, 0.9)
+	if ts.describe(&s, 0.25); s.Done != 0.6 {
+		t.Errorf("a quarter of the step from 0.5 to 0.9: %+v", s)
 	}
 	ts.end(b)
 	current.Store(nil)

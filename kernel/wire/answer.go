@@ -84,6 +84,7 @@ type Display struct {
 	Replaces bool   // this one replaces what UpdateID shows
 	// Exploration, not nil: the proxy shows controls beside the picture.
 	Exploration *Exploration
+	Map         *LiveMap // not nil: the picture is one of a map of which there are tiles
 }
 
 func (v *Display) encode(e *encoder) {
@@ -95,6 +96,9 @@ func (v *Display) encode(e *encoder) {
 	e.bool(4, v.Replaces)
 	if v.Exploration != nil {
 		e.nested(5, v.Exploration.encode)
+	}
+	if v.Map != nil {
+		e.nested(6, v.Map.encode)
 	}
 }
 
@@ -118,6 +122,9 @@ func (v *Display) decode(d *decoder) {
 		case 5:
 			v.Exploration = new(Exploration)
 			d.message(v.Exploration.decode)
+		case 6:
+			v.Map = new(LiveMap)
+			d.message(v.Map.decode)
 		default:
 			d.unknown()
 		}
@@ -248,6 +255,7 @@ type Answer struct {
 	Display   *Display
 	Verdict   *Verdict
 	Status    *Status
+	Tile      *Tile
 	DataLen   int // bytes of f32 that follow the frame
 }
 
@@ -272,6 +280,9 @@ func (a *Answer) Encode() []byte {
 		e.nested(9, a.Status.encode)
 	}
 	e.int(10, a.DataLen)
+	if a.Tile != nil {
+		e.nested(11, a.Tile.encode)
+	}
 	return e.b
 }
 
@@ -310,6 +321,9 @@ func DecodeAnswer(b []byte) (Answer, error) {
 			d.message(a.Status.decode)
 		case 10:
 			a.DataLen = d.int()
+		case 11:
+			a.Tile = new(Tile)
+			d.message(a.Tile.decode)
 		default:
 			d.unknown()
 		}

@@ -44,7 +44,13 @@ func drawRequest(t *rapid.T) Request {
 	if rapid.Bool().Draw(t, "show") {
 		show = &Display{Parts: []Part{{text.Draw(t, "mime"), rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")}}}
 	}
+	var pooled *Map
+	if rapid.Bool().Draw(t, "map") {
+		m := drawMap(t)
+		pooled = &m
+	}
 	return Request{
+		Map: pooled, Log: rapid.Bool().Draw(t, "log"),
 		Display: show, Kind: Kind(rapid.Uint8().Draw(t, "kind")), Number: rapid.Int().Draw(t, "number"), Name: text.Draw(t, "name"),
 		Hash: text.Draw(t, "hash"), Path: text.Draw(t, "path"), Member: text.Draw(t, "member"), Text: text.Draw(t, "text"),
 		IDs: rapid.SliceOf(rapid.Int()).Draw(t, "ids"), Shape: rapid.SliceOf(rapid.Int()).Draw(t, "shape"),
@@ -52,6 +58,14 @@ func drawRequest(t *rapid.T) Request {
 		Style: PictureStyle(rapid.Uint8().Draw(t, "style")), Op: Op(rapid.Uint8().Draw(t, "op")), Params: drawParams(t),
 		Controls: rapid.SliceOfN(rapid.Custom(drawControl), 0, 3).Draw(t, "controls"),
 		DataLen:  rapid.Int().Draw(t, "data"), Within: rapid.Float64().Draw(t, "within"),
+	}
+}
+
+func drawMap(t *rapid.T) Map {
+	n, ns := rapid.Int(), rapid.SliceOf(rapid.Int())
+	return Map{
+		Quantity: Quantity(rapid.Uint8().Draw(t, "quantity")), Reduce: Reduce(rapid.Uint8().Draw(t, "reduce")), Heads: ns.Draw(t, "heads"),
+		Queries: ns.Draw(t, "queries"), Keys: ns.Draw(t, "keys"), Rows: n.Draw(t, "rows"), Cols: n.Draw(t, "cols"), Live: rapid.Bool().Draw(t, "live"),
 	}
 }
 
@@ -75,6 +89,11 @@ func drawAnswer(t *rapid.T) Answer {
 	if rapid.Bool().Draw(t, "display") {
 		a.Display = &Display{Parts: rapid.SliceOfN(part, 0, 3).Draw(t, "parts"), Metadata: blob.Draw(t, "metadata"),
 			UpdateID: text.Draw(t, "update"), Replaces: rapid.Bool().Draw(t, "replaces")}
+		if rapid.Bool().Draw(t, "live map") {
+			n := rapid.Int()
+			a.Display.Map = &LiveMap{ID: n.Draw(t, "id"), Heads: n.Draw(t, "heads"), Queries: n.Draw(t, "queries"), Keys: n.Draw(t, "keys"),
+				Quantity: Quantity(rapid.Uint8().Draw(t, "quantity")), Causal: rapid.Bool().Draw(t, "causal"), Diagonal: n.Draw(t, "diagonal"), Shown: drawMap(t)}
+		}
 		if rapid.Bool().Draw(t, "exploration") {
 			a.Display.Exploration = &Exploration{ID: rapid.Int().Draw(t, "id"),
 				Controls: rapid.SliceOfN(rapid.Custom(drawControl), 0, 3).Draw(t, "controls")}
@@ -85,6 +104,11 @@ func drawAnswer(t *rapid.T) Answer {
 		a.Verdict = &Verdict{Pass: rapid.Bool().Draw(t, "pass"), Cells: rapid.Int().Draw(t, "cells"), Failed: rapid.Int().Draw(t, "failed"),
 			MaxRatio: f.Draw(t, "ratio"), MaxAbs: f.Draw(t, "abs"), MaxRel: f.Draw(t, "rel"), MaxULP: f.Draw(t, "ulp"),
 			RelL2: f.Draw(t, "l2"), LimitL2: f.Draw(t, "limit")}
+	}
+	if rapid.Bool().Draw(t, "tile") {
+		n, ns, f := rapid.Int(), rapid.SliceOf(rapid.Int()), rapid.Float64()
+		a.Tile = &Tile{Head: n.Draw(t, "head"), Rows: n.Draw(t, "rows"), Cols: n.Draw(t, "cols"), Queries: ns.Draw(t, "queries"), Keys: ns.Draw(t, "keys"),
+			Seen: ns.Draw(t, "seen"), Min: f.Draw(t, "min"), Max: f.Draw(t, "max")}
 	}
 	if rapid.Bool().Draw(t, "status") {
 		a.Status = &Status{Backend: text.Draw(t, "backend"), Device: text.Draw(t, "device"), InUse: rapid.Int().Draw(t, "in use"),

@@ -25,8 +25,10 @@ const (
 	KindShutdown       // the device process ends after the answer
 	KindExplore        // IDs[0], Text (title), Labels, Controls. Answer: DisplayID
 	KindRerun          // Number is an exploration, Controls its settings. Answer: Display
-	KindRelease        // Number is an exploration, which ends
+	KindRelease        // Number is an exploration or a live map, which ends
 	KindCompare        // IDs[0] with IDs[1], Labels, Within. Answer: DisplayID, Verdict, Text (the report)
+	KindMap            // IDs q, k or a matrix, Params, Map, Text (title), Labels, Log. Answer: DisplayID
+	KindTile           // Number is a live map, Map one head of it. Answer: Tile; DataLen bytes follow
 	kindEnd
 )
 
@@ -57,7 +59,9 @@ type Request struct {
 	Display  *Display
 	Controls []Control
 	Within   float64 // absolute allowance of a comparison
-	DataLen  int     // bytes of f32 that follow the frame
+	Map      *Map
+	Log      bool // probabilities on a logarithmic scale
+	DataLen  int  // bytes of f32 that follow the frame
 }
 
 // Encode returns the frame's body.
@@ -85,6 +89,10 @@ func (r *Request) Encode() []byte {
 		e.nested(17, r.Controls[i].encode)
 	}
 	e.float(18, r.Within)
+	if r.Map != nil {
+		e.nested(19, r.Map.encode)
+	}
+	e.bool(20, r.Log)
 	return e.b
 }
 
@@ -137,6 +145,11 @@ func DecodeRequest(b []byte) (Request, error) {
 			r.Controls = append(r.Controls, c)
 		case 18:
 			r.Within = d.float()
+		case 19:
+			r.Map = new(Map)
+			d.message(r.Map.decode)
+		case 20:
+			r.Log = d.bool()
 		default:
 			d.unknown()
 		}

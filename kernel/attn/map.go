@@ -1,0 +1,98 @@
+package attn
+
+import "github.com/attnb/attnb/kernel/wire"
+
+// MapOption is a setting of Map: a [ViewOption] such as Title or PoolMean, or, of Map(q, k), an [Option] such as Causal.
+type MapOption interface{ apply(*wire.Request) }
+
+func (o Option) apply(r *wire.Request) {
+	if o.set != nil {
+		o.set(&r.Params)
+	}
+}
+
+func (o ViewOption) apply(r *wire.Request) {
+	if o.set != nil {
+		o.set(r)
+	}
+}
+
+// Map shows the attention of queries to keys as a picture, at any length: the matrix is never made. q is [heads, seq, dim], k [kv
+// heads, seq, dim]. Of long sequences each cell of the picture stands for many cells of the matrix, and the picture says so.
+//
+//	attn.Map(q, k, attn.Causal)                                      // probabilities: the largest of each pool
+//	attn.Map(q, k, attn.Causal, attn.PoolMean, attn.Log)             // their mean, on a logarithmic scale
+//	attn.Map(q, k, attn.Causal, attn.OfScores, attn.OnlyHead(3))     // before the softmax, one head
+//	attn.Map(q, k, attn.Causal, attn.Queries(4096, 4160), attn.Keys(4000, 4160))
+//
+// Without Causal or CausalAt every query sees every key. What is masked takes no part in a pool.
+func Map(q, k Tensor, options ...MapOption) { drawMap(options, q, k) }
+
+// Map shows a matrix that is there, such as scores or probabilities, as [Map] does: pooled, in a window, one head or all.
+// Heatmap shows all of it, by the value of the largest magnitude.
+func (x Tensor) Map(options ...ViewOption) {
+	as := make([]MapOption, len(options))
+	for i, o := range options {
+		as[i] = o
+	}
+	drawMap(as, x)
+}
+
+func drawMap(options []MapOption, xs ...Tensor) {
+	r := wire.Request{Kind: wire.KindMap, Map: new(wire.Map)}
+	for _, x := range xs {
+		r.IDs = append(r.IDs, x.t.ID)
+	}
+	for _, o := range options {
+		o.apply(&r)
+	}
+	check(r)
+	show(do(r).DisplayID)
+}
+
+func ofMap(set func(*wire.Map)) ViewOption {
+	return ViewOption{func(r *wire.Request) {
+		if r.Map == nil {
+			r.Map = new(wire.Map) // which check refuses
+		}
+		set(r.Map)
+	}}
+}
+
+func reduce(by wire.Reduce) ViewOption { return ofMap(func(m *wire.Map) { m.Reduce = by }) }
+
+// What one cell of a map is of the visible cells that it stands for. Without one of these it is the largest.
+var (
+	PoolMax  = reduce(wire.ReduceMax)
+	PoolMean = reduce(wire.ReduceMean)
+	PoolSum  = reduce(wire.ReduceSum)
+	PoolMin  = reduce(wire.ReduceMin)
+)
+
+// OfScores maps scale * q.k, before mask and softmax, instead of probabilities.
+var OfScores = ofMap(func(m *wire.Map) { m.Quantity = wire.QuantityScores })
+
+// Log shows probabilities on a logarithmic scale, in a Map or Heatmap: long rows are nearly all dark on a linear one. What is
+// exactly 0 has a colour of its own.
+var Log = ViewOption{func(r *wire.Request) { r.Log = true }}
+
+// OnlyHead maps one head.
+func OnlyHead(i int) ViewOption { return ofMap(func(m *wire.Map) { m.Heads = []int{i} }) }
+
+// Queries maps the queries from up to but without to.
+func Queries(from, to int) ViewOption {
+	return ofMap(func(m *wire.Map) { m.Queries = []int{from, to} })
+}
+
+// Keys maps the keys from up to but without to.
+func Keys(from, to int) ViewOption { return ofMap(func(m *wire.Map) { m.Keys = []int{from, to} }) }
+
+// Size is how many cells a map has at most, each way, instead of 512. Where several heads share a picture it may be fewer.
+func Size(cells int) ViewOption {
+	return ofMap(func(m *wire.Map) {
+		if cells < 1 {
+			cells = -1 // 0 on the wire is the usual size; check refuses
+		}
+		m.Rows, m.Cols = cells, cells
+	})
+}

@@ -1,0 +1,256 @@
+package resident
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/kernel/wire"
+	"github.com/attnb/attnb/viz"
+)
+
+// attentionMap is what pictures of attention are made of without its matrix: queries and keys by head, or a matrix that is there.
+type attentionMap struct {
+	q, k   *cudaops.Buffer // [heads, s, d], [heads/group, t, d]; nil: of a matrix
+	x      *cudaops.Buffer // [heads, s, t]
+	scale  float64
+	mask   cudaops.Mask
+	holds  quantity // of x
+	heads  int
+	s, t   int
+	group  int
+	panel  func(head int) string
+	axes   []string // what rows and columns are
+	inputs []input  // for errors
+
+	mu   sync.Mutex // of one tile, and of the end
+	lse  map[int]*cudaops.Buffer
+	done []func() // give back what it holds
+	over bool
+}
+
+// end gives back what the map holds, once, after a tile that is being made.
+func (m *attentionMap) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.over {
+		return
+	}
+	m.over = true
+	for _, b := range m.lse {
+		_ = b.Release() // made here, once
+	}
+	for _, f := range m.done {
+		f()
+	}
+}
+
+// newMap takes the tensors of a request. The caller ends the map.
+func (c *conn) newMap(r wire.Request) (m *attentionMap, title string, err error) {
+	args := []string{"q", "k"}
+	if len(r.IDs) == 1 {
+		args = []string{"x"}
+	}
+	if len(r.IDs) < 1 || len(r.IDs) > 2 {
+		return nil, "", wire.Errorf(wire.BadRequest, "Map: %d tensors, it takes queries and keys or a matrix", len(r.IDs))
+	}
+	in, nodes, inputs, release, err := c.use("Map", r.IDs, args)
+	if err != nil {
+		return nil, "", err
+	}
+	j := &job{d: c.d}
+	m = &attentionMap{inputs: inputs, lse: map[int]*cudaops.Buffer{}, done: []func(){j.done, release}}
+	if len(in) == 1 {
+		c.s.store.mu.Lock()
+		title = nodes[0].title()
+		c.s.store.unlock()
+		err = m.ofMatrix(r.Params, in[0])
+	} else {
+		err = m.ofHeads(j, r.Params, in[0], in[1])
+	}
+	if err != nil {
+		m.end()
+		return nil, "", m.explain(err)
+	}
+	return m, title, nil
+}
+
+// explain names the map's inputs in an error, by what the user calls them and in their whole shape.
+func (m *attentionMap) explain(err error) error { return explain("Map", err, m.inputs) }
+
+// bad refuses input on account of some of the tensors.
+func bad(names []string, format string, args ...any) error {
+	e := &cudaops.InputError{Op: "Map", Reason: fmt.Sprintf(format, args...)}
+	for _, n := range names {
+		e.Args = append(e.Args, cudaops.Arg{Name: n})
+	}
+	return e
+}
+
+func (m *attentionMap) ofHeads(j *job, p wire.Params, q, k operand) (err error) {
+	if m.q, err = j.heads("q", q); err != nil {
+		return err
+	}
+	if m.k, err = j.heads("k", k); err != nil {
+		return err
+	}
+	var d, kv, kd int
+	m.heads, m.s, d = m.q.Shape()
+	kv, m.t, kd = m.k.Shape()
+	switch {
+	case d != kd:
+		return bad([]string{"q", "k"}, "head dims %d and %d differ", d, kd)
+	case m.heads%kv != 0:
+		return bad([]string{"q", "k"}, "%d heads are not a multiple of %d KV heads", m.heads, kv)
+	}
+	m.group = m.heads / kv
+	m.scale, m.mask = scale(p, d), maskOf(p, m.s, m.t)
+	m.panel = func(head int) string { return fmt.Sprintf("head %d", head) }
+	m.axes = []string{"query", "key"}
+	return nil
+}
+
+func (m *attentionMap) ofMatrix(p wire.Params, x operand) error {
+	if p.Mask != wire.MaskDefault || p.Scale != 0 {
+		return bad(nil, "a matrix has its mask and its scale: they are options of Scores and Softmax")
+	}
+	if len(x.shape) < 2 || x.swapped() {
+		return bad(nil, "not a matrix of rows and columns for each head")
+	}
+	a := arrange(x.meta)
+	m.x, m.mask, m.holds = x.buf, a.mask, a.quantity
+	m.heads, m.s, m.t, m.panel = a.h, a.s, a.d, a.panel
+	m.axes = []string{a.rowAxisName(), a.colAxisName()}
+	return nil
+}
+
+// quantityOf is what a picture of the map shows.
+func (m *attentionMap) quantityOf(asked wire.Quantity) (quantity, error) {
+	want := map[wire.Quantity]quantity{wire.QuantityProbabilities: probabilities, wire.QuantityScores: scores}[asked]
+	switch {
+	case asked > wire.QuantityScores:
+		return 0, bad(nil, "unknown quantity %d", asked)
+	case m.x == nil && want == values:
+		return probabilities, nil
+	case m.x == nil || want == values || want == m.holds:
+		if want == values {
+			want = m.holds
+		}
+		return want, nil
+	case want == scores:
+		return 0, bad(nil, "the matrix does not hold scores")
+	}
+	return 0, bad(nil, "the matrix does not hold probabilities: take its Softmax")
+}
+
+// drawMap makes a labelled picture.
+func (c *conn) drawMap(r wire.Request) (wire.Answer, error) {
+	if r.Map == nil {
+		return wire.Answer{}, wire.Errorf(wire.BadRequest, "Map: no settings")
+	}
+	m, title, err := c.newMap(r)
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	live := false
+	defer func() {
+		if !live {
+			m.end()
+		}
+	}()
+	v, err := m.view(*r.Map)
+	if err == nil && v.cells > maxSide {
+		err = bad(nil, "a size of %d cells, must be 1 to %d", v.cells, maxSide)
+	}
+	if err == nil && len(v.heads) > maxPanels {
+		err = bad(nil, "%d heads are more than %d: pick one with OnlyHead(i)", len(v.heads), maxPanels)
+	}
+	if err != nil {
+		return wire.Answer{}, m.explain(err)
+	}
+	kind, err := v.quantity.kindOn(r.Log)
+	if err != nil {
+		return wire.Answer{}, m.explain(bad(nil, "%v", err))
+	}
+	v.fit(viz.PanelSide(len(v.heads)))
+	hm := viz.Heatmap{Title: r.Text, Kind: kind, RowAxis: m.axes[0], ColAxis: m.axes[1], RowSpan: v.rows, ColSpan: v.cols, Pooling: reduceWords[v.reduce]}
+	if hm.Title == "" {
+		hm.Title = m.title(v, title)
+	}
+	if err := m.tokens(&hm, v, r.Labels); err != nil {
+		return wire.Answer{}, m.explain(err)
+	}
+	for i, head := range v.heads {
+		n := float64(len(v.heads))
+		t, err := m.tile(c, v, head, float64(i)/n, float64(i+1)/n)
+		if err != nil {
+			return wire.Answer{}, m.explain(err)
+		}
+		panel := viz.Matrix{Rows: v.h, Cols: v.w, Values: t.Values, Hidden: func(row, col int) bool { return col >= t.Seen[row] }}
+		if len(v.heads) > 1 {
+			panel.Name = m.panel(head)
+		}
+		hm.Matrices = append(hm.Matrices, panel)
+	}
+	d, err := bundle(hm, seeNothing(len(v.heads)*v.mask.Empty(v.rows.To-v.rows.From)))
+	var refused *viz.InputError
+	if errors.As(err, &refused) {
+		err = bad(nil, "%s", refused.Reason)
+	}
+	if err != nil {
+		return wire.Answer{}, m.explain(err)
+	}
+	if live = r.Map.Live; live {
+		d.Map = &wire.LiveMap{Heads: m.heads, Queries: m.s, Keys: m.t, Quantity: wireQuantity[v.quantity], Causal: m.mask.Causal, Shown: *r.Map}
+		if m.mask.Causal {
+			d.Map.Diagonal = m.mask.Diagonal
+		}
+		d.Map.ID = c.s.maps.add(m)
+	}
+	id, err := c.s.displays.put(d)
+	return wire.Answer{DisplayID: id}, err
+}
+
+var (
+	reduceWords  = [...]string{cudaops.Max: "largest", cudaops.Mean: "mean", cudaops.Sum: "sum", cudaops.Min: "smallest"}
+	wireQuantity = map[quantity]wire.Quantity{probabilities: wire.QuantityProbabilities, scores: wire.QuantityScores}
+)
+
+// title is what a picture is called that was given no title.
+func (m *attentionMap) title(v mapView, of string) string {
+	words := []string{of}
+	if of == "" {
+		words[0] = "probabilities"
+		if v.quantity == scores {
+			words[0] = "scores"
+		}
+		if m.mask.Causal {
+			words = append(words, "causal")
+		}
+	}
+	if len(v.heads) == 1 && m.heads > 1 {
+		words = append(words, m.panel(v.heads[0]))
+	}
+	return strings.Join(words, ", ")
+}
+
+// tokens labels rows and columns that stand for one token each.
+func (m *attentionMap) tokens(hm *viz.Heatmap, v mapView, tokens []string) error {
+	if len(tokens) == 0 {
+		return nil
+	}
+	a := arranged{meta: meta{axes: m.axes, mask: m.mask}, s: m.s, d: m.t}
+	rows, cols, err := a.labels(tokens)
+	if err != nil {
+		return bad(nil, "%v", err)
+	}
+	if rows != nil && v.rows.To-v.rows.From == v.h {
+		hm.RowLabels = rows[v.rows.From:v.rows.To]
+	}
+	if cols != nil && v.cols.To-v.cols.From == v.w {
+		hm.ColLabels = cols[v.cols.From:v.cols.To]
+	}
+	return nil
+}
