@@ -292,10 +292,10 @@ formatted() {
 	return 1
 }
 
-# concurrent lists the packages that share memory between goroutines. Their tests run under the race detector, the others'
-# without, and none twice.
+# concurrent lists the packages whose goroutines share memory. Their tests run under the race detector, with all that they
+# call; those of other packages, much of which is arithmetic that it makes ten times as slow, run without. None runs twice.
 concurrent() {
-	go list -f '{{.ImportPath}} {{join .Imports " "}} ' ./... | awk '/ (sync|sync\/atomic) / { print $1 }'
+	go list -f '{{.ImportPath}} {{join .Imports " "}} ' ./kernel/... ./cudaops ./cudaops/host | awk '/ (sync|sync\/atomic) / { print $1 }'
 }
 
 go_tests() { # NAME FLAGS-AND-PACKAGES...: the summary reads what it writes
