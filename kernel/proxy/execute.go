@@ -192,6 +192,10 @@ func (e *execution) segment(s cell.Segment) *problem {
 	}
 	out.finish()
 	e.uncapture()
+	g := e.k.gonb
+	if g.unswept = g.unswept || e.isInterrupted(); g.unswept {
+		g.sweepBuilds()
+	}
 	if err != nil {
 		said, err := e.k.revive()
 		if err != nil {

@@ -42,6 +42,7 @@ type gonb struct {
 
 	inbox    *inbox
 	throttle throttle
+	unswept  bool // a build was interrupted, and may have left its files; the worker's own
 
 	mu   sync.Mutex
 	call *call
@@ -300,6 +301,25 @@ func (g *gonb) mainGo() string {
 		}
 	}
 	return ""
+}
+
+// sweepBuilds deletes what interrupted builds have left: the go command that is killed leaves its work. It waits for a
+// later call while gopls has a go command at work, whose files are in the same place.
+func (g *gonb) sweepBuilds() {
+	for _, gopls := range runtimedir.Children(g.cmd.Process.Pid) {
+		for _, pid := range append(runtimedir.Children(gopls), gopls) {
+			if runtimedir.Name(pid) == "go" {
+				return
+			}
+		}
+	}
+	g.unswept = false
+	left, _ := filepath.Glob(filepath.Join(g.temp, "go-build*"))
+	for _, dir := range left {
+		if os.RemoveAll(dir) != nil {
+			g.unswept = true // by one who has not ended yet
+		}
+	}
 }
 
 // end kills gonb's own process.

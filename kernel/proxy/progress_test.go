@@ -69,12 +69,19 @@ func (r result) page(t *testing.T) (shown, bars []string) {
 	return shown, bars
 }
 
-func TestBarWhileACellIsBuilt(t *testing.T) {
-	c := start(t)
+// slowLink is a program for -toolexec with which linking takes two seconds more.
+func slowLink(t *testing.T) string {
+	t.Helper()
 	slow := filepath.Join(t.TempDir(), "slow")
 	if err := os.WriteFile(slow, []byte("#!/bin/sh\ncase \"$1 $2\" in *link\\ -o) sleep 2;; esac\nexec \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	return slow
+}
+
+func TestBarWhileACellIsBuilt(t *testing.T) {
+	c := start(t)
+	slow := slowLink(t)
 	c.prints("%goflags -toolexec="+slow, "%goflags=[\"-toolexec="+slow+"\"]\n")
 	r := c.result(c.fromPage("%%\nfmt.Println(1)"), 60*time.Second)
 	shown, bars := r.page(t)

@@ -3,6 +3,8 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -188,6 +190,36 @@ func TestInterrupt(t *testing.T) {
 		t.Errorf("build: %s %s after %v, printed %q", r.Status, r.Name, time.Since(began), r.stream("stdout"))
 	}
 	c.prints("%%\nfmt.Println(\"next\")", "next\n")
+}
+
+// A build that is interrupted leaves its files to nobody.
+func TestInterruptedBuildsLeaveNoFiles(t *testing.T) {
+	c := start(t)
+	slow := slowLink(t)
+	c.prints("%goflags -toolexec="+slow, "%goflags=[\"-toolexec="+slow+"\"]\n")
+	temp := strings.TrimSpace(c.run("!dirname $GONB_TMP_DIR").stream("stdout"))
+	builds := func() []string {
+		found, err := filepath.Glob(filepath.Join(temp, "go-build*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	for range 3 {
+		before := builds()
+		id := c.execute("%%\nfmt.Println(1)")
+		eventually(t, "the build has begun", func() bool {
+			return slices.ContainsFunc(builds(), func(dir string) bool { return !slices.Contains(before, dir) })
+		})
+		c.send(c.control, "interrupt_request", map[string]any{})
+		if r := c.result(id, patience); r.Name != "Interrupted" {
+			t.Errorf("%s %s", r.Status, r.Name)
+		}
+	}
+	eventually(t, "its files are gone", func() bool {
+		c.prints("!true", "")
+		return len(builds()) == 0
+	})
 }
 
 func TestShutdownLeavesNothing(t *testing.T) {
