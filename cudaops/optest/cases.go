@@ -15,7 +15,7 @@ var cases = sync.OnceValue(func() []testCase {
 	var all []testCase
 	for _, group := range [][]testCase{
 		seedCases(), moveCases(), ropeCases(), softmaxCases(), sumCases(),
-		scoresCases(), contextCases(), prefillCases(), decodeCases(), maskedCases(), appendCases(), poolCases(),
+		scoresCases(), contextCases(), prefillCases(), decodeCases(), maskedCases(), appendCases(), lseCases(), poolCases(),
 	} {
 		all = append(all, group...)
 	}

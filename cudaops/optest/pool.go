@@ -146,6 +146,14 @@ func poolCases() []testCase {
 	q, k, _ := n.random("pool", 1)
 	p := cudaops.Pooling{Scale: -3, Mask: causal(4), Reduce: cudaops.Max, Rows: 2, Cols: 4}
 	all = append(all, poolCase("pool/negative scale", q, k, p, true, everything))
+	return append(all, strangePoolCases()...)
+}
+
+func lseCases() []testCase {
+	var all []testCase
+	causal := func(diagonal int) cudaops.Mask { return cudaops.Mask{Causal: true, Diagonal: diagonal} }
+	n := dims{4, 2, 5, 9, 8}
+	q, k, _ := n.random("lse", 1)
 	for _, m := range []cudaops.Mask{{}, causal(0), causal(4), causal(-3), causal(-9)} {
 		all = append(all, lseCase("lse/"+n.String()+" "+maskName(m), q, k, n.scale(), m))
 	}
@@ -153,36 +161,49 @@ func poolCases() []testCase {
 		q, k, _ := n.random("lse", 3)
 		all = append(all, lseCase("lse/"+n.String(), q, k, n.scale(), causal(n.t-n.s)))
 	}
-	return append(all, strangePoolCases()...)
+	for _, bad := range strange {
+		for _, n := range []dims{{4, 2, 6, 9, 8}, {2, 1, 40, 150, 16}} {
+			for _, from := range []int{n.t - 2, n.t - 4} {
+				if k, seen := n.strangeKeys("lse", bad, from); !seen || bad != math.MaxFloat32 {
+					q, _, _ := n.random("lse of odd keys", 1)
+					name := fmt.Sprintf("lse/%v keys %v from %d", n, bad, from)
+					all = append(all, lseCase(name, q, k, n.scale(), causal(n.t-2-n.s)))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// strangeKeys are keys that from one on are bad. Where the diagonal is t-2-s the last two are seen by no query.
+func (n dims) strangeKeys(name string, bad float32, from int) (k tensor, seen bool) {
+	_, k, _ = n.random(name, 1)
+	for h := range k.h {
+		for t := from; t < n.t; t++ {
+			*k.at(h, t, (h+t)%n.d) = bad
+		}
+	}
+	return k, from < n.t-2
 }
 
 // strangePoolCases have keys that must stay hidden, and show where they are seen.
 func strangePoolCases() []testCase {
 	var all []testCase
 	for _, bad := range strange {
-		for _, seen := range []bool{false, true} {
-			if seen && bad == math.MaxFloat32 {
-				continue // an overflowing score: f32 and f64 rightly differ
-			}
-			for _, n := range []dims{{4, 2, 6, 9, 8}, {2, 1, 40, 150, 16}} {
-				base := fmt.Sprintf("masked/pool %v %v seen %v", n, bad, seen)
-				q, k, _ := n.random(base, 1)
-				from := n.t - 2
-				if seen {
-					from -= 2
+		for _, n := range []dims{{4, 2, 6, 9, 8}, {2, 1, 40, 150, 16}} {
+			for _, from := range []int{n.t - 2, n.t - 4} {
+				base := fmt.Sprintf("pool/%v keys %v from %d", n, bad, from)
+				k, seen := n.strangeKeys(base, bad, from)
+				if seen && bad == math.MaxFloat32 {
+					continue // an overflowing score: f32 and f64 rightly differ
 				}
-				for h := range k.h {
-					for t := from; t < n.t; t++ {
-						*k.at(h, t, (h+t)%n.d) = bad
-					}
-				}
+				q, _, _ := n.random(base, 1)
 				m := cudaops.Mask{Causal: true, Diagonal: n.t - 2 - n.s}
 				for _, r := range reductions {
 					p := cudaops.Pooling{Scale: n.scale(), Mask: m, Reduce: r.by, Rows: n.s - 1, Cols: n.t / 2}
 					all = append(all, poolCase(base+" "+r.name+" of scores", q, k, p, false, window{}),
 						poolCase(base+" "+r.name+" of probabilities", q, k, p, true, window{}))
 				}
-				all = append(all, lseCase("masked/lse "+base, q, k, n.scale(), m))
 			}
 		}
 	}

@@ -25,6 +25,22 @@ func TestSelfTest(t *testing.T) {
 	}
 }
 
+// An op that a device may lack is skipped by name, not failed; one that it must have is not.
+func TestSelfTestSkips(t *testing.T) {
+	unsupported := func(cudaops.Backend, cudaops.View, cudaops.View, cudaops.View, cudaops.View, float32, cudaops.Mask, cudaops.Reduce) error {
+		return cudaops.ErrUnsupported
+	}
+	d := cudaops.NewDevice(broken{Backend: host.New(host.Options{}), pool: unsupported, add: func(cudaops.Backend, cudaops.View, cudaops.View, cudaops.View) error { return cudaops.ErrUnsupported }})
+	defer d.Close()
+	lines := map[string]string{}
+	if SelfTest(d, func(l Line) { lines[l.Op] = l.String() }) {
+		t.Error("passes without Add")
+	}
+	if lines["pool"] != "skip  pool          not supported on this device" || !strings.HasPrefix(lines["add"], "FAIL  ") || !strings.HasPrefix(lines["lse"], "ok ") {
+		t.Errorf("%q", lines)
+	}
+}
+
 // A self-test that a broken device passes is worth nothing: the op that is broken is named, and no copy is blamed.
 func TestSelfTestFindsAFault(t *testing.T) {
 	d := cudaops.NewDevice(broken{Backend: host.New(host.Options{}), add: func(b cudaops.Backend, dst, x, _ cudaops.View) error { return b.Add(dst, x, x) }})
