@@ -119,7 +119,7 @@ type Info struct {
 // unsigned bits, which strides, offsets and products with D need not. Work may be queued: an error of queued work is
 // returned by the next Download or Sync, naming the op. A backend publishes no partial result as success. Its errors wrap
 // [ErrOutOfMemory], [ErrUnsupported] or [ErrInterrupted] where those apply; any other error is taken for a fault of
-// the device. A backend may implement [Interrupter].
+// the device. A backend may implement [Interrupter] and [Progresser].
 type Backend interface {
 	Info() Info
 

@@ -8,6 +8,7 @@
 //	s.Softmax().Heatmap()
 //	out := attn.Prefill(q, k, v)
 //	out.Check()
+//	attn.Map(q, k, attn.Causal) // a picture of it at any length
 //
 // What takes one tensor is a method of it; what takes several is a function. Nothing changes a tensor: each call makes
 // a new one.

@@ -9,7 +9,7 @@
 // into sums or not, intermediates kept or rounded to f32, softmax in two passes or online over tiles of keys
 // (relative to a running maximum), score scale applied to q or to q.k, exponentials to base e or 2; exp, log, cosine and sine
 // within 2 ULP, division within 2 ULP; results below 2^-126 may be flushed to 0. It does not mean: products of inputs
-// cut to fewer bits (TF32, bf16, f16), or exp(s - LSE).
+// cut to fewer bits (TF32, bf16, f16), or, in a softmax, exp(s - LSE), which has bounds of its own ([Weights]).
 //
 // The bounds are those of rounding error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapters 3
 // and 4): gamma_n = n u / (1 - n u) for n roundings. They hold for the worst case in every rounding, so that a correct result
