@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test race soak bench-cell lint fmt demo lab install uninstall clean
+.PHONY: help build build-cuda kernels test race soak bench-cell lint fmt demo lab bundle install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ demo: ## execute the first notebook, and write build/demo/
 
 lab: ## open JupyterLab with the kernel and the notebooks
 	./install.sh lab
+
+bundle: ## one archive for a machine with Python alone: build/bundle/
+	./install.sh bundle
 
 install: ## install the kernel for your own Jupyter
 	./install.sh

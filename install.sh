@@ -25,6 +25,7 @@ usage() {
 		             set up, execute NOTEBOOK (notebooks/01-first-attention.ipynb), and write build/demo/
 		  lab        set up, and open JupyterLab with the kernel and the notebooks
 		  test       set up, and run every test
+		  bundle     set up, and pack build/bundle/: it runs where there is Python, and neither network nor Go
 		  bench-cell set up, and measure what a cell takes, against stock GoNB and ipykernel with matplotlib
 		  uninstall  remove the kernel from your own Jupyter
 		  help       this text
@@ -241,6 +242,13 @@ demo() {
 	say "to work with it in JupyterLab: ./install.sh lab, then open $notebook"
 }
 
+bundle() {
+	set_up
+	say "packing what a machine without a network takes"
+	"$venv/share/attnb/bin/attnb" bundle --python "$venv/bin/python" -o build/bundle/attnb-bundle-linux-amd64.tar.xz "$@" ||
+		die "the bundle could not be made: see above"
+}
+
 lab() {
 	set_up
 	say "JupyterLab with kernel \"Go (attnb)\"; Ctrl-C ends it"
@@ -369,7 +377,7 @@ trap end_jobs EXIT
 
 case ${1:-} in
 	'') install_for_user ;;
-	demo | lab) "$@" ;;
+	demo | lab | bundle) "$@" ;;
 	test) run_tests ;;
 	bench-cell) bench_cell ;;
 	uninstall) uninstall_for_user ;;
