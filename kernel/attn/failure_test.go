@@ -68,7 +68,7 @@ var messages = []struct{ cell, want string }{
 	{"map head", `Map: head 2 is not within 0 to 1 (q: [heads 2, seq 9, dim 4], k: [heads 1, seq 20, dim 4])`},
 	{"map size", `Size: must be at least 1`},
 	{"map large", `Map: a size of 4096 cells, must be 1 to 2048 (q: [heads 2, seq 9, dim 4], k: [heads 1, seq 20, dim 4])`},
-	{"map log", `Map: Log is for probabilities, which these values are not (q: [heads 2, seq 9, dim 4], k: [heads 1, seq 20, dim 4])`},
+	{"map log", `Map: a logarithmic scale is for probabilities, which these values are not (q: [heads 2, seq 9, dim 4], k: [heads 1, seq 20, dim 4])`},
 	{"map of values", `Map: the matrix does not hold scores (x: [heads 2, seq 9, dim 4])`},
 	{"map option elsewhere", `pools, sizes, heads and windows are options of Map`},
 	{"log elsewhere", `Log is an option of Map, Heatmap and Interactive`},

@@ -252,7 +252,7 @@ func TestMapRefuses(t *testing.T) {
 		{causal, wire.Map{Rows: 9, Cols: 5000}, false, []wire.Tensor{q, k}, "Map: a size of 5000 cells, must be 1 to 2048" + about},
 		{causal, wire.Map{Reduce: 4}, false, []wire.Tensor{q, k}, "Map: unknown reduction 4" + about},
 		{causal, wire.Map{Quantity: 3}, false, []wire.Tensor{q, k}, "Map: unknown quantity 3" + about},
-		{causal, wire.Map{Quantity: wire.QuantityScores}, true, []wire.Tensor{q, k}, "Map: Log is for probabilities, which these values are not" + about},
+		{causal, wire.Map{Quantity: wire.QuantityScores}, true, []wire.Tensor{q, k}, "Map: a logarithmic scale is for probabilities, which these values are not" + about},
 		{causal, wire.Map{}, false, []wire.Tensor{q, other}, `Map: 4 heads are not a multiple of 3 KV heads (q: "q" [heads 4, seq 30, dim 8], k: [heads 3, seq 50, dim 8])`},
 		{causal, wire.Map{}, false, []wire.Tensor{q, narrow}, `Map: head dims 8 and 6 differ (q: "q" [heads 4, seq 30, dim 8], k: [heads 2, seq 50, dim 6])`},
 		{wire.Params{}, wire.Map{Quantity: wire.QuantityProbabilities}, false, []wire.Tensor{s}, "Map: the matrix does not hold probabilities: take its Softmax" + matrix},
@@ -278,7 +278,7 @@ func TestMapRefuses(t *testing.T) {
 		}
 	}
 	_, err := c.Do(wire.Request{Kind: wire.KindPicture, IDs: ids([]wire.Tensor{s}), Log: true})
-	if want := "Heatmap: Log is for probabilities, which these values are not" + matrix; err == nil || err.Error() != want {
+	if want := "Heatmap: a logarithmic scale is for probabilities, which these values are not" + matrix; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

@@ -133,7 +133,7 @@ func (q quantity) kindOn(log bool) (viz.Kind, error) {
 	case !log:
 		return q.kind(), nil
 	case q != probabilities:
-		return 0, errors.New("Log is for probabilities, which these values are not")
+		return 0, errors.New("a logarithmic scale is for probabilities, which these values are not")
 	}
 	return viz.LogProbabilities, nil
 }
