@@ -96,6 +96,9 @@ func (e *execution) keepsStreams() bool {
 		return true
 	}
 	module := moduleDir(e.k.currentGonb().temp)
+	if module == "" {
+		return true
+	}
 	text, err := os.ReadFile(filepath.Join(module, "go.mod"))
 	return err != nil || strings.Contains(string(text), "github.com/janpfeifer/gonb")
 }
