@@ -42,7 +42,7 @@ func TestSubscribersAreWelcome(t *testing.T) {
 	// Of a topic of its own it hears that alone.
 	one := c.dial(4, "SUB", "")
 	defer one.Close()
-	if frames, err = one.Receive(); err != nil {
+	if _, err = one.Receive(); err != nil {
 		t.Fatal(err)
 	}
 	one.Send([][]byte{{0}}, true)
