@@ -11,9 +11,13 @@ import (
 func TestSelfTest(t *testing.T) {
 	d := cudaops.NewDevice(host.New(host.Options{}))
 	defer d.Close()
-	cells := 0
+	cells, seen := 0, map[string]bool{}
 	if !SelfTest(d, func(l Line) {
 		cells += l.Cells
+		if seen[l.Op] {
+			t.Errorf("a second line about %s", l.Op)
+		}
+		seen[l.Op] = true
 		if l.Err != nil || l.Cases == 0 || !strings.HasPrefix(l.String(), "ok ") {
 			t.Error(l)
 		}
