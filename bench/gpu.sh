@@ -4,7 +4,8 @@
 #   bench/gpu.sh build            on the machine with Go: puts the programs into build/gpu
 #   bench/gpu.sh run OUT [part..] on the machine with the GPU: logs and the JSON file go to OUT
 #
-# Parts: test, fault, sanitize, bench; all of them unless named.
+# Parts: test, fault, sanitize, launch, bench; all of them unless named. ONLY names ops for bench, separated by commas; PEER= leaves
+# PyTorch out. Logs but those of bench are packed into logs.tar.gz.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 programs=build/gpu
@@ -29,24 +30,26 @@ run() {
 	shift
 	mkdir -p "$out"
 	nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-	for part in ${*:-test fault sanitize bench}; do
+	logs=$(mktemp -d)
+	for part in ${*:-test fault sanitize launch bench}; do
 		echo "== $part"
 		"$part" "$out" || { echo "== $part: exit status $?"; failed=1; }
 	done
+	tar -C "$logs" -czf "$out/logs.tar.gz" .
 	return $failed
 }
 
 test() {
-	(cd cudaops/cuda && timeout 240 "../../$programs/cuda.test" -test.v) >"$1/test.log" 2>&1
+	(cd cudaops/cuda && timeout 240 "../../$programs/cuda.test" -test.v) >"$logs/test.log" 2>&1
 	local status=$?
-	report "$1/test.log"
+	report "$logs/test.log"
 	return $status
 }
 
 fault() {
-	(cd cudaops/cuda && timeout 60 "../../$programs/fault.test" -test.v -test.run '^TestFault$') >"$1/fault.log" 2>&1
+	(cd cudaops/cuda && timeout 60 "../../$programs/fault.test" -test.v -test.run '^TestFault$') >"$logs/fault.log" 2>&1
 	local status=$?
-	tail -12 "$1/fault.log"
+	tail -12 "$logs/fault.log"
 	return $status
 }
 
@@ -54,16 +57,21 @@ sanitize() {
 	local tool status=0
 	command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not installed here"; return 0; }
 	for tool in memcheck racecheck initcheck synccheck; do
-		timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/cuda.test" -test.run '^TestEveryKernel$' \
-			>"$1/sanitize-$tool.log" 2>&1 || status=$?
-		echo "$tool: $(tail -1 "$1/sanitize-$tool.log")"
+		local each=''
+		[ "$tool" = racecheck ] && each=-test.short # it takes a hundred times as long
+		timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/cuda.test" -test.run '^TestEveryKernel$' $each \
+			>"$logs/sanitize-$tool.log" 2>&1 || status=$?
+		echo "$tool: $(tail -1 "$logs/sanitize-$tool.log")"
 	done
 	return $status
 }
 
+launch() {
+	"$programs/cuda.test" -test.run '^$' -test.bench . -test.benchtime 20000x | tee "$logs/launch.log"
+}
+
 bench() {
-	"$programs/cuda.test" -test.run '^$' -test.bench . -test.benchtime 20000x | tee "$1/launch.log"
-	timeout 500 "$programs/bench" -out "$1" -commit "$(cat "$programs/commit" 2>/dev/null)" 2>"$1/bench.err" | tee "$1/bench.log"
+	timeout 500 "$programs/bench" -out "$1" -only "${ONLY:-}" -peer "${PEER-bench/torch_peer.py}" -products "${PRODUCTS:-}" -commit "$(cat "$programs/commit" 2>/dev/null)" 2>"$1/bench.err" | tee "$1/bench.log"
 	local status=$?
 	grep -v ' ms$' "$1/bench.err" | tail -20
 	return $status
@@ -72,5 +80,5 @@ bench() {
 case ${1:-} in
 build) build && git rev-parse HEAD >"$programs/commit" ;;
 run) shift && run "$@" ;;
-*) sed -n '2,8s/^# \{0,1\}//p' "$0" && exit 2 ;;
+*) sed -n '2,9s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac

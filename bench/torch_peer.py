@@ -46,7 +46,13 @@ def normal(seed, *shape):
 
 
 def shaped(x, kind):
-    return {"amp4": lambda: 4 * x, "positive": lambda: x.abs()}.get(kind, lambda: x)()
+    i = torch.arange(x.numel(), device=DEV).view(x.shape)
+    return {
+        "amp4": lambda: 4 * x,
+        "positive": lambda: x.abs(),
+        "denormal": lambda: torch.where(i % 17 == 0, torch.ldexp(x.double(), torch.tensor(-130, device=DEV)), x.double()).float(),
+        "spread": lambda: torch.ldexp(x.double(), -(i * 7 % 25)).float(),
+    }.get(kind, lambda: x)()
 
 
 def sampled(heads, rows):
@@ -191,9 +197,10 @@ def attention(row):
     s = row.get("S", 1)
     causal = row["op"] == "prefill"
     kind = row.get("input", "")
-    q = make(row, 0, 1, h, s, d, kind="amp4" if kind == "amp4" else "")
-    k = make(row, 1, 1, kv, t, d)
-    v = make(row, 2, 1, kv, t, d, kind="positive" if kind == "positive" else "")
+    q = make(row, 0, 1, h, s, d, kind="" if kind == "positive" else kind)
+    all_kinds = kind if kind in ("denormal", "spread") else ""
+    k = make(row, 1, 1, kv, t, d, kind=all_kinds)
+    v = make(row, 2, 1, kv, t, d, kind="positive" if kind == "positive" else all_kinds)
 
     def path(backend):
         def f(q, k, v):

@@ -16,30 +16,44 @@ const (
 	headDim  = 128
 )
 
-func cases() []benchCase {
-	var all []benchCase
-	for _, offset := range []int{0, 1000000, 1048575 - manyRows + 1} {
-		all = append(all, ropeCase(offset))
-	}
-	all = append(all, gatherCase(), addCase(), softmaxCase(manyRows, manyRows, false), softmaxCase(manyRows, manyRows, true))
+// cases are what is measured. Those of one list are compared, and take turns.
+func cases() [][]benchCase {
+	var all [][]benchCase
+	one := func(c benchCase) { all = append(all, []benchCase{c}) }
+	all = append(all, []benchCase{ropeCase(0), ropeCase(1000000), ropeCase(1048575 - manyRows + 1)})
+	one(gatherCase())
+	one(addCase())
+	one(softmaxCase(manyRows, manyRows, false))
+	one(softmaxCase(manyRows, manyRows, true))
 	for _, cols := range []int{128, 1024, 4096, 32768, 65536} {
-		all = append(all, softmaxCase(manyRows*manyRows/cols, cols, false))
+		one(softmaxCase(manyRows*manyRows/cols, cols, false))
 	}
-	all = append(all, softmaxCase(manyRows, manyRows-1, false), // rows that are not aligned
-		appendCase(1024), appendCase(65536), linearCase(), contextCase(32, 128, 2048), tinyCase())
+	one(softmaxCase(manyRows, manyRows-1, false)) // rows that are not aligned
+	all = append(all, []benchCase{appendCase(1024), appendCase(65536)})
+	one(linearCase())
+	one(contextCase(32, 128, 2048))
+	one(tinyCase())
 	for _, g := range [][2]int{{16, 64}, {32, 128}} {
 		for _, s := range []int{128, 512, 1024, 4096, 16384} {
-			all = append(all, prefillCase(g[0], g[0], g[1], s, ""))
+			one(prefillCase(g[0], g[0], g[1], s, ""))
 		}
 	}
-	all = append(all, prefillCase(32, 8, 128, 4096, ""), prefillCase(2, 2, 128, 4096, "amp4"), prefillCase(2, 2, 64, 65536, ""),
-		prefillCase(2, 2, 64, 16384, "positive"))
+	one(prefillCase(32, 8, 128, 4096, ""))
+	one(prefillCase(2, 2, 128, 4096, "amp4"))
+	one(prefillCase(2, 2, 64, 65536, ""))
+	one(prefillCase(2, 2, 64, 16384, "positive"))
+	for _, kind := range []string{"denormal", "spread"} {
+		one(prefillCase(8, 8, 128, 4096, kind))
+	}
 	for _, g := range [][3]int{{16, 16, 64}, {32, 32, 128}, {32, 8, 128}} {
 		for _, t := range []int{128, 1024, 8192, 65536} {
-			all = append(all, decodeCase(g[0], g[1], g[2], t))
+			one(decodeCase(g[0], g[1], g[2], t))
 		}
 	}
-	return append(all, decodeCase(64, 8, 128, 65536), decodeCase(32, 1, 128, 65536), decodeCase(2, 2, 64, 65536))
+	one(decodeCase(64, 8, 128, 65536))
+	one(decodeCase(32, 1, 128, 65536))
+	one(decodeCase(2, 2, 64, 65536))
+	return all
 }
 
 // input uploads normal values as [h, s, d], one tensor for each set, and keeps the host's copy of the first. Tensor number
@@ -119,7 +133,7 @@ func checked(m *meter, h, s int, op func() (*cudaops.Buffer, error), truth func(
 func ropeCase(offset int) benchCase {
 	n := float64(4 * manyRows * heads * headDim)
 	return benchCase{
-		row: row{Op: "rope", Path: "f64 angles", H: heads, D: headDim, S: manyRows, Offset: offset}, bytes: 2 * n, inputs: n,
+		row: row{Op: "rope", H: heads, D: headDim, S: manyRows, Offset: offset}, bytes: 2 * n, inputs: n,
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
 			host, x, err := p.input(m, sets, 0, heads, manyRows, headDim, "")
@@ -139,7 +153,7 @@ func ropeCase(offset int) benchCase {
 func gatherCase() benchCase {
 	n := float64(4 * manyRows * 3 * heads * headDim)
 	return benchCase{
-		row: row{Op: "gather", Path: "q, k, v of GPT-2 rows", H: heads, D: headDim, S: manyRows}, bytes: 2 * n, inputs: n,
+		row: row{Op: "gather", H: heads, D: headDim, S: manyRows}, bytes: 2 * n, inputs: n,
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
 			host, x, err := p.input(m, sets, 0, 1, manyRows, 3*heads*headDim, "")
@@ -164,7 +178,7 @@ func gatherCase() benchCase {
 func addCase() benchCase {
 	n := float64(4 * manyRows * heads * headDim)
 	return benchCase{
-		row: row{Op: "add", Path: "", D: heads * headDim, S: manyRows}, bytes: 3 * n, inputs: 2 * n,
+		row: row{Op: "add", D: heads * headDim, S: manyRows}, bytes: 3 * n, inputs: 2 * n,
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
 			a, x, err := p.input(m, sets, 0, 1, manyRows, heads*headDim, "")
@@ -192,7 +206,7 @@ func softmaxCase(rows, cols int, causal bool) benchCase {
 	n := 4 * float64(rows) * float64(cols)
 	mask := cudaops.Mask{Causal: causal}
 	return benchCase{
-		row: row{Op: "softmax", Path: "", S: rows, D: cols, Causal: causal}, bytes: 2 * n, inputs: n,
+		row: row{Op: "softmax", S: rows, D: cols, Causal: causal}, bytes: 2 * n, inputs: n,
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
 			host, x, err := p.input(m, sets, 0, 1, rows, cols, "")
@@ -216,7 +230,7 @@ func softmaxCase(rows, cols int, causal bool) benchCase {
 func tinyCase() benchCase {
 	const n = 64
 	return benchCase{
-		row: row{Op: "tiny", Path: "add", D: n, S: 1}, bytes: 3 * 4 * n, inputs: 1e12, // one set
+		row: row{Op: "tiny", D: n, S: 1}, bytes: 3 * 4 * n, inputs: 1e12, // one set
 		prepare: func(m *meter, _ int) (*prepared, error) {
 			p := &prepared{}
 			a, x, err := p.input(m, 1, 0, 1, 1, n, "")
@@ -240,7 +254,7 @@ func tinyCase() benchCase {
 func appendCase(t int) benchCase {
 	n := float64(4 * heads * headDim)
 	return benchCase{
-		row: row{Op: "append", Path: "within capacity", H: heads, D: headDim, T: t}, bytes: 2 * n, inputs: 1e12, // one set
+		row: row{Op: "append", H: heads, D: headDim, T: t}, bytes: 2 * n, inputs: 1e12, // one set
 		prepare: func(m *meter, _ int) (*prepared, error) {
 			p := &prepared{}
 			first, x, err := p.input(m, 1, 0, heads, t, headDim, "")
@@ -293,7 +307,7 @@ func appendCase(t int) benchCase {
 func linearCase() benchCase {
 	const s, in, out = 4096, 4096, 12288
 	return benchCase{
-		row:   row{Op: "linear", Path: "FFMA", S: s, T: out, D: in},
+		row:   row{Op: "linear", S: s, T: out, D: in},
 		bytes: 4 * (s*in + in*out + s*out), flops: 2 * s * in * out, inputs: 4 * (s*in + in*out),
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
@@ -320,7 +334,7 @@ func linearCase() benchCase {
 
 func contextCase(h, d, n int) benchCase {
 	return benchCase{
-		row:   row{Op: "context", Path: "FFMA", H: h, KV: h, D: d, S: n, T: n},
+		row:   row{Op: "context", H: h, KV: h, D: d, S: n, T: n},
 		bytes: 4 * float64(h*n*n+2*h*n*d), flops: 2 * float64(h*n*n) * float64(d), inputs: 4 * float64(h*n*n+h*n*d),
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
@@ -352,7 +366,7 @@ func attentionBytes(h, kv, d, s, t int) float64 { return 4 * float64(2*h*s*d+2*k
 func prefillCase(h, kv, d, s int, kind string) benchCase {
 	scale := 1 / math.Sqrt(float64(d))
 	return benchCase{
-		row:   row{Op: "prefill", Path: "FFMA", Input: kind, H: h, KV: kv, D: d, S: s, T: s, Causal: true},
+		row:   row{Op: "prefill", Input: kind, H: h, KV: kv, D: d, S: s, T: s, Causal: true},
 		bytes: attentionBytes(h, kv, d, s, s), flops: 4 * float64(h) * float64(d) * float64(s) * float64(s+1) / 2,
 		inputs: attentionBytes(h, kv, d, s, s) / 2,
 		prepare: func(m *meter, sets int) (*prepared, error) {
@@ -378,7 +392,7 @@ func prefillCase(h, kv, d, s int, kind string) benchCase {
 func decodeCase(h, kv, d, t int) benchCase {
 	scale := 1 / math.Sqrt(float64(d))
 	return benchCase{
-		row:   row{Op: "decode", Path: "split", H: h, KV: kv, D: d, T: t},
+		row:   row{Op: "decode", H: h, KV: kv, D: d, T: t},
 		bytes: attentionBytes(h, kv, d, 1, t), flops: 4 * float64(h*d*t), inputs: attentionBytes(h, kv, d, 1, t),
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
@@ -399,7 +413,7 @@ func decodeCase(h, kv, d, t int) benchCase {
 	}
 }
 
-// attention makes q, k and v. "amp4" is of the queries, "positive" of the values.
+// attention makes q, k and v. "amp4" is of the queries, "positive" of the values, the others of all.
 func (p *prepared) attention(m *meter, sets, h, kv, d, s, t int, kind string) (hq, hk, hv []float32, bufs [3][]*cudaops.Buffer, err error) {
 	kinds := [3]string{}
 	switch kind {
@@ -407,6 +421,8 @@ func (p *prepared) attention(m *meter, sets, h, kv, d, s, t int, kind string) (h
 		kinds[0] = kind
 	case "positive":
 		kinds[2] = kind
+	case "denormal", "spread":
+		kinds = [3]string{kind, kind, kind}
 	}
 	if hq, bufs[0], err = p.input(m, sets, 0, h, s, d, kinds[0]); err != nil {
 		return

@@ -41,7 +41,8 @@ func parallel(n int, f func(from, to int)) {
 	wg.Wait()
 }
 
-// shaped changes normal values to those of a kind of input: "" as they are, "amp4" four times as large, "positive" absolute.
+// shaped changes normal values to those of a kind of input: "" as they are, "amp4" four times as large, "positive" absolute, "denormal"
+// with every 17th 2^-130 times as large, "spread" with powers of two from 1 to 2^-24 in turn.
 func shaped(x []float32, kind string) []float32 {
 	for i, v := range x {
 		switch kind {
@@ -49,6 +50,12 @@ func shaped(x []float32, kind string) []float32 {
 			x[i] = 4 * v
 		case "positive":
 			x[i] = float32(math.Abs(float64(v)))
+		case "denormal":
+			if i%17 == 0 {
+				x[i] = float32(math.Ldexp(float64(v), -130))
+			}
+		case "spread":
+			x[i] = float32(math.Ldexp(float64(v), -(i * 7 % 25)))
 		}
 	}
 	return x

@@ -65,19 +65,24 @@ type row struct {
 
 func main() {
 	ordinal := flag.Int("gpu", 0, "number of the `GPU`")
-	only := flag.String("only", "", "run only the `ops` of this comma-separated list")
+	only := flag.String("only", "", "run only the cases whose names begin with one of this comma-separated `list`")
 	out := flag.String("out", filepath.Join("bench", "results"), "`directory` for the JSON file")
 	peer := flag.String("peer", filepath.Join("bench", "torch_peer.py"), "`script` that measures PyTorch; empty: none")
+	way := flag.String("products", "", "how products are computed: `auto`, ffma or fp16x3")
 	commit := flag.String("commit", "", "commit `hash` to name; empty: as built")
 	flag.Parse()
-	if err := run(*ordinal, *only, *out, *peer, *commit); err != nil {
+	if err := run(*ordinal, *only, *way, *out, *peer, *commit); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ordinal int, only, out, peer, commit string) error {
-	backend, err := cuda.Open(ordinal, cuda.Options{})
+func run(ordinal int, only, way, out, peer, commit string) error {
+	products, err := cuda.ParseProducts(way)
+	if err != nil {
+		return err
+	}
+	backend, err := cuda.Open(ordinal, cuda.Options{Products: products})
 	if err != nil {
 		return err
 	}
@@ -93,19 +98,19 @@ func run(ordinal int, only, out, peer, commit string) error {
 	if r.Commit == "" {
 		r.Commit = builtFrom()
 	}
-	m := &meter{b: b, d: cudaops.NewDevice(backend), facts: facts}
+	m := &meter{b: b, d: cudaops.NewDevice(backend), facts: facts, forced: products != cuda.ProductsAuto}
 	if m.copyRate, err = m.copySpeed(); err != nil {
 		return err
 	}
 	r.CopyTBs = m.copyRate / 1e12
 	fmt.Printf("%s, %s, copy %.3f TB/s, FFMA %.1f TFLOP/s\n", facts.GPU, facts.Driver, r.CopyTBs, facts.FFMA/1e12)
 	for _, c := range cases() {
-		if only != "" && !strings.Contains(","+only+",", ","+c.row.Op+",") {
+		if !chosen(only, c[0].row) {
 			continue
 		}
-		rows, err := m.measure(c)
+		rows, err := m.measure(c...)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.row.label(), err)
+			return fmt.Errorf("%s: %w", c[0].row.label(), err)
 		}
 		for _, row := range rows {
 			fmt.Println(row.line())
@@ -125,6 +130,16 @@ func run(ordinal int, only, out, peer, commit string) error {
 		fmt.Println(row.line())
 	}
 	return r.store(out)
+}
+
+// chosen reports whether the name of a row begins with one of a list.
+func chosen(only string, r row) bool {
+	for _, name := range strings.Split(only, ",") {
+		if strings.HasPrefix(r.label(), name) {
+			return true
+		}
+	}
+	return false
 }
 
 // builtFrom is the commit that the program was built from.
@@ -217,6 +232,9 @@ func (r row) label() string {
 
 func (r row) line() string {
 	s := fmt.Sprintf("%-46s %10.4f ms", r.label(), r.MS)
+	if r.Path != "" {
+		s += "  " + r.Path
+	}
 	if r.TBs != 0 {
 		s += fmt.Sprintf("  %6.3f TB/s", r.TBs)
 	}

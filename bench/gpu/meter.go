@@ -18,6 +18,7 @@ type meter struct {
 	d        *cudaops.Device
 	facts    cuda.Facts
 	copyRate float64 // bytes a second, read and written
+	forced   bool    // an option chose the path
 }
 
 // benchCase is an op at one shape: what it must move and compute at least, and how it is run.
@@ -51,83 +52,118 @@ const (
 	pastCache = 4 // times the L2
 )
 
-// measure runs a case: correctness first, then time.
-func (m *meter) measure(c benchCase) ([]row, error) {
-	r := c.row
-	r.Sets = int(math.Min(64, math.Max(1, math.Ceil(pastCache*float64(m.facts.L2)/c.inputs))))
-	p, err := c.prepare(m, r.Sets)
-	if err != nil {
-		return nil, err
-	}
-	defer p.release()
-	if r.RelL2, err = p.error(); err != nil {
-		return nil, err
-	}
+// measure runs a case, or several that are to be compared: correctness first, then time, in turns.
+func (m *meter) measure(cases ...benchCase) ([]row, error) {
 	var rows []row
-	if p.more != nil {
-		peak, took, err := p.more()
+	var turns []turn
+	for _, c := range cases {
+		r := c.row
+		r.Sets = int(math.Min(64, math.Max(1, math.Ceil(pastCache*float64(m.facts.L2)/c.inputs))))
+		p, err := c.prepare(m, r.Sets)
 		if err != nil {
 			return nil, err
 		}
-		once := r
-		once.Op += "-grow"
-		once.MS, once.PeakBytes, once.Sets = ms(took), peak, 0
-		rows = append(rows, once)
+		defer p.release()
+		if r.RelL2, err = p.error(); err != nil {
+			return nil, err
+		}
+		if r.Path == "" {
+			r.Path = m.b.LastKernel()
+		}
+		if m.forced {
+			r.Path = "forced: " + r.Path
+		}
+		if p.more != nil {
+			peak, took, err := p.more()
+			if err != nil {
+				return nil, err
+			}
+			once := r
+			once.Op += "-grow"
+			once.MS, once.PeakBytes, once.Sets = ms(took), peak, 0
+			rows = append(rows, once)
+		}
+		rows = append(rows, r)
+		turns = append(turns, turn{sets: r.Sets, most: p.mostRuns, run: p.run, row: len(rows) - 1})
 	}
 	runtime.GC() // not in the middle of what follows
-	most := p.mostRuns
-	if most == 0 {
-		most = mostRuns
-	}
-	if r.MS, err = m.median(r.Sets, most, p.run); err != nil {
+	if err := m.medians(turns); err != nil {
 		return nil, err
 	}
-	floor := math.Max(c.bytes/m.copyRate, c.flops/m.facts.FFMA)
-	r.FloorMS = 1e3 * floor
-	r.FloorShare = r.FloorMS / r.MS
-	if c.flops > 0 {
-		r.TFLOPs = c.flops / r.MS / 1e9
+	for i, t := range turns {
+		c, r := cases[i], &rows[t.row]
+		r.MS = t.ms
+		floor := math.Max(c.bytes/m.copyRate, c.flops/m.facts.FFMA)
+		r.FloorMS = 1e3 * floor
+		r.FloorShare = r.FloorMS / r.MS
+		if c.flops > 0 {
+			r.TFLOPs = c.flops / r.MS / 1e9
+		}
+		if c.bytes/m.copyRate >= c.flops/m.facts.FFMA {
+			r.TBs = c.bytes / r.MS / 1e9
+		}
 	}
-	if c.bytes/m.copyRate >= c.flops/m.facts.FFMA {
-		r.TBs = c.bytes / r.MS / 1e9
-	}
-	return append(rows, r), nil
+	return rows, nil
 }
 
 func ms(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
 
-// median is the median time of a run, in milliseconds: each sample queues several runs, at most most, behind each other.
-func (m *meter) median(sets, most int, run func(set int) error) (float64, error) {
-	next := 0
-	batch := func(n int) (time.Duration, error) {
-		return m.b.Elapsed(func() error {
-			for range n {
-				if err := run(next % sets); err != nil {
-					return err
-				}
-				next++
+// turn is what takes turns with others at being measured.
+type turn struct {
+	sets, most int // most runs of a sample; 0: as usual
+	run        func(set int) error
+	row        int
+	ms         float64 // the median time of a run, in milliseconds
+
+	next, runs int
+	all        []float64
+}
+
+// batch is the time of n runs, queued behind each other.
+func (t *turn) batch(m *meter, n int) (time.Duration, error) {
+	return m.b.Elapsed(func() error {
+		for range n {
+			if err := t.run(t.next % t.sets); err != nil {
+				return err
 			}
-			return nil
-		})
-	}
-	warm, err := batch(3)
-	if err != nil {
-		return 0, err
-	}
-	n := min(most, max(1, int(3*shortest/max(warm, 1))))
-	if _, err := batch(n); err != nil {
-		return 0, err
-	}
-	var all []float64
-	for range samples {
-		t, err := batch(n)
-		if err != nil {
-			return 0, err
+			t.next++
 		}
-		all = append(all, ms(t)/float64(n))
+		return nil
+	})
+}
+
+// medians measures sample by sample, one turn after the other.
+func (m *meter) medians(turns []turn) error {
+	for i := range turns {
+		t := &turns[i]
+		warm, err := t.batch(m, 3)
+		if err != nil {
+			return err
+		}
+		most := t.most
+		if most == 0 {
+			most = mostRuns
+		}
+		t.runs = min(most, max(1, int(3*shortest/max(warm, 1))))
+		if _, err := t.batch(m, t.runs); err != nil {
+			return err
+		}
 	}
-	slices.Sort(all)
-	return all[len(all)/2], nil
+	for range samples {
+		for i := range turns {
+			t := &turns[i]
+			took, err := t.batch(m, t.runs)
+			if err != nil {
+				return err
+			}
+			t.all = append(t.all, ms(took)/float64(t.runs))
+		}
+	}
+	for i := range turns {
+		slices.Sort(turns[i].all)
+		turns[i].ms = turns[i].all[samples/2]
+	}
+	return nil
 }
 
 // copySpeed is the rate of the driver's copy within the GPU.
@@ -141,6 +177,7 @@ func (m *meter) copySpeed() (float64, error) {
 		}
 		defer m.b.Free(block[i])
 	}
-	t, err := m.median(1, mostRuns, func(int) error { return m.b.CopyDevice(block[1], block[0]) })
-	return 2 * 4 * n / (t / 1e3), err
+	t := []turn{{sets: 1, run: func(int) error { return m.b.CopyDevice(block[1], block[0]) }}}
+	err := m.medians(t)
+	return 2 * 4 * n / (t[0].ms / 1e3), err
 }

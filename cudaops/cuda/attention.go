@@ -66,7 +66,14 @@ func (b *Backend) Prefill(dst, lse, q, k, v cudaops.View, scale float32, m cudao
 	}
 	p.vec = flag(aligned(dims{q.H, q.S, q.D}, &p.q) && aligned(dims{k.H, k.S, k.D}, &p.k, &p.v))
 	g := grid{q.H, ceil(q.S, 16*kernel.rows), 1}
-	return b.queue("Prefill", func() error { return launch(b, kernel.name(), g, blockThreads, kernel.shared(), &p) })
+	return b.queue("Prefill", func() error {
+		if b.halvesPay(q.S, q.D) {
+			if done, err := b.prefillHalves(p, q, k, v); done || err != nil {
+				return err
+			}
+		}
+		return launch(b, kernel.name(), g, blockThreads, kernel.shared(), &p)
+	})
 }
 
 // headDim refuses a head dim that no kernel is built for.

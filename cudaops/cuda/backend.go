@@ -24,6 +24,8 @@ type Backend struct {
 	blocks    map[pointer]int64 // bytes of each allocation
 	inUse     int64
 	quota     int64
+	products  Products
+	last      string // kernel launched last
 	decodeScratch
 	fault error // set for good by an error that kills the context
 

@@ -32,20 +32,35 @@ func TestConformance(t *testing.T) {
 	optest.Run(t, func(t *testing.T) *cudaops.Device { return openDevice(t, openBackend(t, Options{})) })
 }
 
+// The suite again with each way to compute products forced.
+func TestConformanceProducts(t *testing.T) {
+	openBackend(t, Options{}).Close()
+	for _, p := range []Products{ProductsFFMA, ProductsWarp, ProductsWarpgroup} {
+		if emulated && p != ProductsWarp {
+			continue // the suite's sizes are such that ProductsAuto is hardly anything but FFMA, and the emulator knows no warpgroups
+		}
+		t.Run(p.String(), func(t *testing.T) {
+			optest.Run(t, func(t *testing.T) *cudaops.Device { return openDevice(t, openBackend(t, Options{Products: p})) })
+		})
+	}
+}
+
 // The suite again with each prefill kernel that the head dim allows.
 func TestConformancePrefillRows(t *testing.T) {
 	if emulated {
 		t.Skip("the emulator runs every prefill kernel in TestEveryKernel, and this takes it a while")
 	}
 	openBackend(t, Options{}).Close()
-	for _, rows := range []int{8, 4, 2} {
-		t.Run(fmt.Sprint(rows), func(t *testing.T) {
-			optest.Run(t, func(t *testing.T) *cudaops.Device {
-				b := openBackend(t, Options{})
-				b.prefillRows = rows
-				return openDevice(t, b)
+	for _, p := range []Products{ProductsFFMA, ProductsWarp} {
+		for _, rows := range []int{8, 4, 2} {
+			t.Run(fmt.Sprint(p, rows), func(t *testing.T) {
+				optest.Run(t, func(t *testing.T) *cudaops.Device {
+					b := openBackend(t, Options{Products: p})
+					b.prefillRows = rows
+					return openDevice(t, b)
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -13,7 +13,8 @@ import "fmt"
 
 // Options configure a backend. Each zero value is a sound default.
 type Options struct {
-	Memory int64 // bytes that the arrays may take together; 0: what the GPU has
+	Memory   int64    // bytes that the arrays may take together; 0: what the GPU has
+	Products Products // how prefills are computed
 }
 
 // UnavailableError says, in one line, why no GPU can be used.

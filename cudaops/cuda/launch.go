@@ -12,7 +12,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// kernelNames are the kernels outside the families that [softmaxes], [prefills], [decodeDims], [decodeGroups], [contextRows] and [contextColumns] list.
+// kernelNames are the kernels outside the families that [softmaxes], [prefills], [halvesKernels], [decodeDims], [decodeGroups], [contextRows] and [contextColumns] list.
 var kernelNames = []string{
 	"gather4", "gather1", "add4", "add1", "rope_half4", "rope_half1", "rope_inter4", "rope_inter1",
 	"softmax4_long", "softmax1_long", "gemm_128", "gemm_16",
@@ -31,6 +31,18 @@ func (b *Backend) load() error {
 	}
 	for _, p := range prefills {
 		names, sharing = append(names, p.name()), append(sharing, p.name())
+	}
+	if b.gpu.hasTensorCores() {
+		for _, dim := range halvesDims {
+			names = append(names, halvesName(dim))
+			if b.gpu.hasWarpgroups() {
+				name := warpgroupKernel(dim).name()
+				names, sharing = append(names, name), append(sharing, name)
+			}
+		}
+		for _, k := range halvesKernels {
+			names, sharing = append(names, k.name()), append(sharing, k.name())
+		}
 	}
 	for _, dim := range decodeDims {
 		for _, group := range decodeGroups {
@@ -69,6 +81,7 @@ func launch[P any, R params[P]](b *Backend, name string, g grid, threads, shared
 	if g.x > math.MaxInt32 || g.y > math.MaxUint16 || g.z > math.MaxUint16 {
 		return &cudaops.UnsupportedError{Op: name, Err: fmt.Errorf("a grid of %d x %d x %d blocks: %w", g.x, g.y, g.z, cudaops.ErrUnsupported)}
 	}
+	b.last = name
 	if b.launched != nil {
 		b.launched(name)
 	}

@@ -48,6 +48,9 @@ func (b *Backend) CopyDevice(dst, src cudaops.Memory) error {
 	})
 }
 
+// LastKernel is the name of the kernel that was launched last: which of several ways the last op took.
+func (b *Backend) LastKernel() string { return b.last }
+
 // Facts are what a measurement must name.
 type Facts struct {
 	GPU, Driver string

@@ -103,6 +103,20 @@ type prefillParams struct {
 	causal, vec, _ int32
 }
 
+type halvesParams struct {
+	progressParams
+	k, v                  view
+	tiles, factors, reach pointer
+	t, d, count           uint32
+	vec                   int32
+}
+
+type prefillHalvesParams struct {
+	prefillParams
+	tiles, factors, reach pointer
+	count, stages         uint32
+}
+
 type decodeParams struct {
 	progressParams
 	out, q, k, v       view

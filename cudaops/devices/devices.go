@@ -4,6 +4,7 @@ package devices
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,9 @@ import (
 // means too.
 const Variable = "ATTNB_DEVICE"
 
+// ProductsVariable names how prefills are computed on a GPU ([cuda.ParseProducts]): auto, which an empty value means too, or a way to force.
+const ProductsVariable = "ATTNB_PRODUCTS"
+
 // Open opens the device that spec names. memory bounds the bytes that its arrays may take together; 0: no bound but the
 // device's. auto takes the first GPU and falls back to the host, with the reason in note; a named GPU that cannot
 // be used is an error.
@@ -25,7 +29,11 @@ func Open(spec string, memory int64) (b cudaops.Backend, note string, err error)
 		return nil, "", err
 	}
 	if ordinal >= 0 {
-		b, err := cuda.Open(ordinal, cuda.Options{Memory: memory})
+		products, err := cuda.ParseProducts(os.Getenv(ProductsVariable))
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", ProductsVariable, err)
+		}
+		b, err := cuda.Open(ordinal, cuda.Options{Memory: memory, Products: products})
 		var none *cuda.UnavailableError
 		switch {
 		case err == nil:

@@ -19,7 +19,7 @@ import sys
 import zipfile
 
 NVRTC = "nvidia-cuda-nvrtc-cu12==12.9.86"
-ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "compute_90"]  # cubins, and PTX for what comes after
+ARCHITECTURES = ["sm_75", "sm_80", "sm_90a", "compute_90"]  # cubins, and PTX for what comes after
 OPTIONS = ["--std=c++17", "--device-as-default-execution-space"]
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = HERE.parent.parent / "build" / "nvrtc"

@@ -36,14 +36,18 @@ func ReadManifest() (Manifest, error) {
 	return m, nil
 }
 
-// cubins are the generations compiled for, newest first. A cubin runs on its own generation and on later minor ones.
-var cubins = []struct{ major, minor int }{{9, 0}, {8, 0}, {7, 5}}
+// cubins are the generations compiled for, newest first. A cubin runs on its own generation and on later minor ones, but one for
+// features of a single processor (a) on that alone: there is no 9.1.
+var cubins = []struct {
+	major, minor int
+	name         string
+}{{9, 0, "sm_90a"}, {8, 0, "sm_80"}, {7, 5, "sm_75"}}
 
 // Name is the image for a GPU of the given compute capability; "" where none runs on it.
 func Name(major, minor int) string {
 	for _, c := range cubins {
 		if c.major == major && c.minor <= minor {
-			return fmt.Sprintf("sm_%d%d", c.major, c.minor)
+			return c.name
 		}
 	}
 	if newest := cubins[0]; major > newest.major {

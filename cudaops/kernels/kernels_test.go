@@ -60,7 +60,7 @@ func TestName(t *testing.T) {
 		want         string
 	}{
 		{6, 1, ""}, {7, 0, ""}, {7, 2, ""}, {7, 5, "sm_75"}, {8, 0, "sm_80"}, {8, 6, "sm_80"}, {8, 9, "sm_80"},
-		{9, 0, "sm_90"}, {10, 0, "compute_90"}, {12, 0, "compute_90"},
+		{9, 0, "sm_90a"}, {10, 0, "compute_90"}, {12, 0, "compute_90"},
 	} {
 		if got := Name(c.major, c.minor); got != c.want {
 			t.Errorf("Name(%d, %d) = %q, want %q", c.major, c.minor, got, c.want)

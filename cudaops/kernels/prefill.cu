@@ -16,6 +16,8 @@
 //
 // Versions: 1. FFMA; R 8, 4 or 2 by head dim and shared memory.
 
+#pragma once
+
 #include "common.cuh"
 
 struct Prefill {
@@ -153,14 +155,14 @@ template <int D, int R> struct PrefillTile {
 	}
 };
 
-template <int D, int R> __device__ __forceinline__ void prefill(const Prefill &p) {
+// prefill makes the rows from row0 of head h.
+template <int D, int R> __device__ __forceinline__ void prefill(const Prefill &p, unsigned h, unsigned row0) {
 	using Tile = PrefillTile<D, R>;
 	constexpr int C = Tile::C, SLICES = Tile::SLICES;
 	extern __shared__ __align__(16) float shared[];
 	float *q = shared, *weights = q + Tile::ROWS * Tile::QS, *panel = weights + Tile::ROWS * Tile::PS;
 
-	// Heads run fastest and late rows, which see most, come first.
-	unsigned h = blockIdx.x, kv = h / p.group, row0 = (gridDim.y - 1 - blockIdx.y) * Tile::ROWS;
+	unsigned kv = h / p.group;
 	int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
 	for (int i = threadIdx.x; i < Tile::ROWS * D / 4; i += BLOCK) {
 		int r = i / (D / 4), c = i % (D / 4) * 4;
@@ -239,7 +241,8 @@ template <int D, int R> __device__ __forceinline__ void prefill(const Prefill &p
 #define PREFILL(D, R)                                                                                                  \
 	extern "C" __global__ void __launch_bounds__(BLOCK) prefill_##D##_##R(const __grid_constant__ Prefill p) {          \
 		begin(p.progress);                                                                                             \
-		prefill<D, R>(p);                                                                                              \
+		/* Heads run fastest and late rows, which see most, come first. */                                             \
+		prefill<D, R>(p, blockIdx.x, (gridDim.y - 1 - blockIdx.y) * 16 * R);                                           \
 	}
 PREFILL(16, 4)
 PREFILL(32, 4)

@@ -4,7 +4,7 @@
 package emulator
 
 import (
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -14,8 +14,8 @@ import (
 	"runtime"
 )
 
-//go:embed driver/driver.cpp
-var source []byte
+//go:embed driver
+var driver embed.FS
 
 // ErrNoCompiler says that the emulator cannot be built on this machine.
 var ErrNoCompiler = errors.New("emulator: it needs g++ on amd64")
@@ -28,6 +28,7 @@ var changes = []struct {
 	{regexp.MustCompile(`const __grid_constant__ (\w+) (\w)`), `const $1 &$2`},
 	{regexp.MustCompile(`extern __shared__ __align__\(16\) float shared\[\];`), `float *shared = dynamicShared;`},
 	{regexp.MustCompile(`(?m)^#pragma unroll.*$`), ``},
+	{regexp.MustCompile(`__noinline__`), `__attribute__((noinline))`},
 }
 
 // Build compiles the kernels whose sources lie in the directory kernels, and puts libcuda.so.1 into dir.
@@ -65,13 +66,13 @@ func Build(kernels, dir string) error {
 			return err
 		}
 	}
-	main := filepath.Join(work, "driver.cpp")
-	if err := os.WriteFile(main, source, 0o600); err != nil {
+	main := filepath.Join(work, "driver", "driver.cpp")
+	if err := os.CopyFS(work, driver); err != nil {
 		return err
 	}
 	library := filepath.Join(work, "libcuda.so.1")
 	out, err := exec.Command(compiler, "-O2", "-std=c++17", "-fPIC", "-shared", "-ffp-contract=fast", "-march=native", "-w",
-		"-fvisibility=hidden", "-o", library, main).CombinedOutput()
+		"-fvisibility=hidden", "-I", work, "-o", library, main).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("emulator: %w\n%s", err, out)
 	}

@@ -26,12 +26,20 @@ struct alignas(16) float4 {
 struct alignas(8) float2 {
 	float x, y;
 };
+struct alignas(8) uint2 {
+	unsigned x, y;
+};
 static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 static inline float __int_as_float(unsigned x) {
 	float f;
 	memcpy(&f, &x, 4);
 	return f;
+}
+static inline int __float_as_int(float f) {
+	int x;
+	memcpy(&x, &f, 4);
+	return x;
 }
 static inline float __fmul_rn(float a, float b) {
 	volatile float c = a * b; // not fused with a sum
@@ -137,6 +145,9 @@ static void runBlock(int threads) {
 	}
 }
 
+#define EMULATED
+typedef unsigned short half16;
+#include "tensor.h"
 #include "kernels.h"
 
 // ---- the driver's interface. Work is done at once, so streams and events are empty. Calls come from one thread at a time.
@@ -158,7 +169,7 @@ API cuDeviceGetName(char *s, int n, int) { return snprintf(s, n, "Emulator"), 0;
 API cuDeviceTotalMem_v2(size_t *n, int) { return *n = 16ull << 30, 0; }
 API cuDeviceGetAttribute(int *v, int a, int) {
 	switch (a) {
-	case 75: return *v = 9, 0;                                        // compute capability, major
+	case 75: return *v = 8, 0;                                        // compute capability, major
 	case 76: return *v = 0, 0;                                        // minor
 	case 16: return *v = number("EMULATED_SMS", 132), 0;              // multiprocessors
 	case 97: return *v = number("EMULATED_SHARED", MOST_SHARED), 0;   // shared memory a block
