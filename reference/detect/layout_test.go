@@ -158,7 +158,10 @@ func TestLayoutPlanted(t *testing.T) {
 			return true
 		}},
 		"order": {WrongOrder, func(r random, a *Arrangement) bool { a.Order = pick(r, "qvk", "kqv", "kvq", "vqk", "vkq"); return true }},
-		"dims":  {DimMajorHeads, func(r random, a *Arrangement) bool { a.Major = pick(r, DimMajorPart, DimMajorShard, DimMajorRow); return true }},
+		"dims": {DimMajorHeads, func(r random, a *Arrangement) bool {
+			a.Major = pick(r, DimMajorPart, DimMajorShard, DimMajorRow)
+			return true
+		}},
 		"pairs": {PermutedHead, func(r random, a *Arrangement) bool { a.Permute = pick(r, toPairs, toHalves); return true }},
 	} {
 		t.Run(name, func(t *testing.T) {
