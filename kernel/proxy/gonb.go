@@ -89,6 +89,7 @@ func (k *Kernel) startGonb() (*gonb, error) {
 		wire.EnvSocket:        k.device.socket,
 		wire.EnvNonce:         k.nonce,
 		wire.EnvStreams:       k.streams.path,
+		wire.EnvControls:      k.controls.path,
 		"TMPDIR":              g.temp,
 		envUserTMPDIR:         os.Getenv("TMPDIR"),
 		"PATH":                strings.Join(append(append([]string(nil), k.opts.Path...), os.Getenv("PATH")), string(os.PathListSeparator)),

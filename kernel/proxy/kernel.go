@@ -44,13 +44,14 @@ type Kernel struct {
 	dir   *runtimedir.Dir
 	nonce string
 
-	spawn   *spawner
-	device  *device
-	widgets *widgets.Manager
-	streams *streams
-	queue   *queue
-	stop    chan struct{} // closed once: shut down
-	ending  sync.Once
+	spawn    *spawner
+	device   *device
+	widgets  *widgets.Manager
+	streams  *streams
+	controls *controls
+	queue    *queue
+	stop     chan struct{} // closed once: shut down
+	ending   sync.Once
 
 	// Only the worker changes these.
 	gonb   *gonb // read by others under mu
@@ -97,6 +98,8 @@ func Run(ctx context.Context, opts Options) error {
 	defer k.device.stop()
 	k.streams = k.listenForStreams()
 	defer k.streams.close()
+	k.controls = k.listenForControls()
+	defer k.controls.close()
 
 	// Clients wait for these sockets; what they ask before gonb is there waits in the queue.
 	if k.front, err = listen(opts.Connection, k); err != nil {

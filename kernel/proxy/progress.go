@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"fmt"
 	"html"
 	"sync"
@@ -29,13 +28,7 @@ type bar struct {
 }
 
 func newBar(e *execution) *bar {
-	b := &bar{e: e}
-	var m struct {
-		Cell string `json:"cellId"`
-	}
-	// What is no JSON object names no cell.
-	b.page = e.stdin && json.Unmarshal(e.req.msg.Metadata, &m) == nil && m.Cell != ""
-	return b
+	return &bar{e: e, page: e.stdin && e.cellID() != ""}
 }
 
 // watch shows what w says until the returned function is called.

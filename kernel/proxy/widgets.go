@@ -133,15 +133,20 @@ func (s *sink) widgetView(d wire.Display) (view any, err error) {
 		s.e.k.widgets.Discard(d)
 		return nil, nil
 	}
-	var m struct {
-		Cell string `json:"cellId"`
-	}
-	if err := json.Unmarshal(s.e.req.msg.Metadata, &m); err != nil {
-		m.Cell = "" // not every client says which cell it is
-	}
-	id, err := s.e.k.widgets.Explore(s.e.req.msg.Raw, m.Cell, d)
+	id, err := s.e.k.widgets.Explore(s.e.req.msg.Raw, s.e.cellID(), d)
 	if err != nil {
 		return nil, fmt.Errorf("a picture has no controls: %w", err)
 	}
 	return map[string]any{"version_major": 2, "version_minor": 0, "model_id": id}, nil
+}
+
+// cellID is the page's ID of the cell that runs; empty where the client does not say which it is.
+func (e *execution) cellID() string {
+	var m struct {
+		Cell string `json:"cellId"`
+	}
+	if err := json.Unmarshal(e.req.msg.Metadata, &m); err != nil {
+		return ""
+	}
+	return m.Cell
 }

@@ -256,6 +256,7 @@ type Answer struct {
 	Verdict   *Verdict
 	Status    *Status
 	Tile      *Tile
+	Control   *Control
 	DataLen   int // bytes of f32 that follow the frame
 }
 
@@ -282,6 +283,9 @@ func (a *Answer) Encode() []byte {
 	e.int(10, a.DataLen)
 	if a.Tile != nil {
 		e.nested(11, a.Tile.encode)
+	}
+	if a.Control != nil {
+		e.nested(12, a.Control.encode)
 	}
 	return e.b
 }
@@ -324,6 +328,9 @@ func DecodeAnswer(b []byte) (Answer, error) {
 		case 11:
 			a.Tile = new(Tile)
 			d.message(a.Tile.decode)
+		case 12:
+			a.Control = new(Control)
+			d.message(a.Control.decode)
 		default:
 			d.unknown()
 		}

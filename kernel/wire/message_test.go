@@ -110,6 +110,10 @@ func drawAnswer(t *rapid.T) Answer {
 		a.Tile = &Tile{Head: n.Draw(t, "head"), Rows: n.Draw(t, "rows"), Cols: n.Draw(t, "cols"), Queries: ns.Draw(t, "queries"), Keys: ns.Draw(t, "keys"),
 			Seen: ns.Draw(t, "seen"), Min: f.Draw(t, "min"), Max: f.Draw(t, "max")}
 	}
+	if rapid.Bool().Draw(t, "turned") {
+		c := drawControl(t)
+		a.Control = &c
+	}
 	if rapid.Bool().Draw(t, "status") {
 		a.Status = &Status{Backend: text.Draw(t, "backend"), Device: text.Draw(t, "device"), InUse: rapid.Int().Draw(t, "in use"),
 			Total: rapid.Int().Draw(t, "total"), Tensors: rapid.Int().Draw(t, "n"), Displays: rapid.Int().Draw(t, "d"), PID: rapid.Int().Draw(t, "pid"),

@@ -4,31 +4,33 @@ package wire
 type Kind uint8
 
 const (
-	KindNone      Kind = iota
-	KindHello          // first on a connection: Number is the Version. Answer: Number, Text (the backend)
-	KindUpload         // Shape, Axes, DataLen bytes follow. Answer: the tensor
-	KindLoad           // Path, Member, Axes (optional). Answer: the tensor
-	KindGet            // Name. Answer: the tensor
-	KindOnce           // Name, Hash. Answer: the tensor made under that name and hash, or none
-	KindName           // IDs[0], Name, Hash. Answer: the tensor
-	KindFree           // IDs, or Name
-	KindList           // Answer: all named tensors, and this connection's unnamed ones
-	KindRun            // Op, IDs, Params. Answer: the tensors it made
-	KindDownload       // IDs[0]. Answer: DataLen bytes follow
-	KindPicture        // IDs, Text (title), Labels, Picture. Answer: DisplayID
-	KindCheck          // IDs[0], Labels. Answer: DisplayID, Verdict, Text (the report)
-	KindShow           // Display. Answer: DisplayID
-	KindDisplay        // Name is a display's ID. Answer: Display, which the device process then forgets
-	KindStatus         // Answer: Status
-	KindCell           // Number is the cell that runs from now on (the proxy tells)
-	KindInterrupt      // the op that runs now fails
-	KindShutdown       // the device process ends after the answer
-	KindExplore        // IDs[0], Text (title), Labels, Controls. Answer: DisplayID
-	KindRerun          // Number is an exploration, Controls its settings. Answer: Display
-	KindRelease        // Number is an exploration or a live map, which ends
-	KindCompare        // IDs[0] with IDs[1], Labels, Within. Answer: DisplayID, Verdict, Text (the report)
-	KindMap            // IDs q, k or a matrix, Params, Map, Text (title), Labels, Log. Answer: DisplayID
-	KindTile           // Number is a live map, Map one head of it. Answer: Tile; DataLen bytes follow
+	KindNone        Kind = iota
+	KindHello            // first on a connection: Number is the Version. Answer: Number, Text (the backend)
+	KindUpload           // Shape, Axes, DataLen bytes follow. Answer: the tensor
+	KindLoad             // Path, Member, Axes (optional). Answer: the tensor
+	KindGet              // Name. Answer: the tensor
+	KindOnce             // Name, Hash. Answer: the tensor made under that name and hash, or none
+	KindName             // IDs[0], Name, Hash. Answer: the tensor
+	KindFree             // IDs, or Name
+	KindList             // Answer: all named tensors, and this connection's unnamed ones
+	KindRun              // Op, IDs, Params. Answer: the tensors it made
+	KindDownload         // IDs[0]. Answer: DataLen bytes follow
+	KindPicture          // IDs, Text (title), Labels, Picture. Answer: DisplayID
+	KindCheck            // IDs[0], Labels. Answer: DisplayID, Verdict, Text (the report)
+	KindShow             // Display. Answer: DisplayID
+	KindDisplay          // Name is a display's ID. Answer: Display, which the device process then forgets
+	KindStatus           // Answer: Status
+	KindCell             // Number is the cell that runs from now on (the proxy tells)
+	KindInterrupt        // the op that runs now fails
+	KindShutdown         // the device process ends after the answer
+	KindExplore          // IDs[0], Text (title), Labels, Controls. Answer: DisplayID
+	KindRerun            // Number is an exploration, Controls its settings. Answer: Display
+	KindRelease          // Number is an exploration or a live map, which ends
+	KindCompare          // IDs[0] with IDs[1], Labels, Within. Answer: DisplayID, Verdict, Text (the report)
+	KindMap              // IDs q, k or a matrix, Params, Map, Text (title), Labels, Log. Answer: DisplayID
+	KindTile             // Number is a live map, Map one head of it. Answer: Tile; DataLen bytes follow
+	KindOpenControl      // to the proxy: Name (the nonce), Controls[0]. Answer: Text, the model to show; none where no page shows it
+	KindTurned           // to the proxy, after KindOpenControl. Answer, once a page has turned the control: Control; none where a page closed it
 	kindEnd
 )
 
