@@ -99,8 +99,15 @@ def main(directory: str, steps: list[str]) -> int:
             results.failed.append((step, "see its output above\n"))
     for name, text in results.failed:
         print(f"FAILED {name}\n{text.rstrip()}\n")
+    alike: dict[tuple[str, str], list[str]] = {}
     for name, reason in results.skipped:
-        print(f"skipped {name}: {reason}")
+        top = re.sub(r"/\S+", "/...", name.partition(" ")[2] or name)
+        alike.setdefault((name.partition(" ")[0] + " " + top, reason), []).append(name)
+    for (group, reason), names in alike.items():
+        if len(names) > 5:
+            print(f"skipped {len(names)} cases of {group}: {reason}")
+        else:
+            print("\n".join(f"skipped {name}: {reason}" for name in names))
     print(f"{results.passed} passed, {len(results.failed)} failed, {len(results.skipped)} skipped")
     return 1 if results.failed or results.passed == 0 else 0
 
