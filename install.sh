@@ -316,8 +316,17 @@ cuda_tests() { # those that need a GPU say so and are skipped where there is non
 	with_cuda go test -vet=off -json -tags cuda ./cudaops/cuda/... ./cudaops/devices >build/test/go-cuda.json
 }
 
+# kernel_compiler brings the compiler of the CUDA kernels, which needs no GPU: a test then compiles them again.
+kernel_compiler() {
+	local nvrtc
+	nvrtc=$(sed -n 's/^NVRTC = "\(.*\)"$/\1/p' cudaops/kernels/build.py)
+	[[ $(uname -sm) == "Linux x86_64" ]] || return 0
+	(pip_install nvrtc "$nvrtc") || note "without $nvrtc the kernels are not compiled again"
+}
+
 go_lane() {
 	local packages shared
+	kernel_compiler
 	packages=$(go list ./...)
 	check "gofmt" formatted
 	if [[ ${CGO_ENABLED:-1} != 0 ]]; then

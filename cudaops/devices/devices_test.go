@@ -1,10 +1,7 @@
 package devices
 
 import (
-	"strings"
 	"testing"
-
-	"github.com/attnb/attnb/cudaops/cuda"
 )
 
 func TestParse(t *testing.T) {
@@ -33,24 +30,5 @@ func TestOpenHost(t *testing.T) {
 	defer b.Close()
 	if info := b.Info(); info.Backend != "host" || info.MemoryTotal != 1<<20 {
 		t.Errorf("%+v", info)
-	}
-}
-
-// Without GPU support, auto serves on the host and says why; a named GPU is refused.
-func TestOpenWithoutGPU(t *testing.T) {
-	if cuda.Built {
-		t.Skip("built with GPU support")
-	}
-	b, note, err := Open("auto", 0)
-	if err != nil || !strings.Contains(note, "built without GPU support") {
-		t.Fatal(note, err)
-	}
-	defer b.Close()
-	if b.Info().Backend != "host" {
-		t.Errorf("%+v", b.Info())
-	}
-	const want = "ATTNB_DEVICE=cuda:3: cuda: this program was built without GPU support (build tag cuda)"
-	if _, _, err := Open("cuda:3", 0); err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
