@@ -204,3 +204,76 @@ def test_refusals(own_kernel: Kernel) -> None:
     result = own_kernel.run(LAYER + 'q.Heatmap(attn.Dial("offset", -64, 64))')
     assert result.status == "error"
     assert "the control offset belongs to Explore" in result.reply["evalue"]
+
+
+HEARS = ATTN + """%%
+for gain := range attn.Slider("gain", 0, 10, 3).Values() {
+	fmt.Println("gain", gain)
+	if gain == 9 { break }
+}
+for mask := range attn.Menu("mask", "causal", "full").Values() {
+	fmt.Println("mask", mask)
+}
+"""
+
+
+def printed(text: str) -> Any:
+    return lambda m: m["msg_type"] == "stream" and text in m["content"]["text"]
+
+
+@pytest.fixture
+def page(own_kernel: Kernel) -> Front:
+    return Front(own_kernel)
+
+
+def test_a_cell_hears_its_own_controls(page: Front) -> None:
+    cell = page.client.execute(HEARS)
+    page.until(printed("gain 3"))
+    slider = page.model("IntSliderModel")
+    assert page.states[slider] | {"value": 3, "min": 0, "max": 10, "description": "gain"} == page.states[slider]
+    page.update(slider, value=5)
+    page.until(printed("gain 5"))
+    page.update(slider, value=9)
+    page.until(printed("gain 9"))
+    page.until(printed("mask causal"))
+    menu = page.model("DropdownModel")
+    page.update(menu, index=1)
+    page.until(printed("mask full"))
+    shown = [m["content"]["data"] for m in page.messages if m["msg_type"] == "display_data"]
+    assert [sorted(d) for d in shown] == [[VIEW, "text/plain"]] * 2
+    assert {page.states[d[VIEW]["model_id"]]["_model_name"] for d in shown} == {"HBoxModel"}
+
+    # A page that closes the control ends the loop, and with it the cell.
+    own = page.idle(page.send("comm_close", {"comm_id": menu, "data": {}}))
+    assert menu not in page.closed and own
+    page.idle(cell)
+    assert page.client.get_shell_msg(timeout=TIMEOUT)["content"]["status"] == "ok"
+
+    # The other one stays, says that its cell has ended, and no longer turns.
+    while not page.states[slider].get("disabled"):
+        page.take()
+    notes = [s["value"] for s in page.states.values() if s["_model_name"] == "LabelModel"]
+    while "Its cell has ended: run it again." not in notes:
+        page.take()
+        notes = [s["value"] for s in page.states.values() if s["_model_name"] == "LabelModel"]
+
+
+def test_interrupt_ends_a_cell_that_waits_for_its_control(page: Front) -> None:
+    cell = page.client.execute(HEARS)
+    page.until(printed("gain 3"))
+    began = time.monotonic()
+    page.kernel.manager.interrupt_kernel()
+    page.idle(cell)
+    assert time.monotonic() - began < 5
+    assert page.client.get_shell_msg(timeout=TIMEOUT)["content"]["ename"] == "Interrupted"
+    slider = page.model("IntSliderModel")
+    while not page.states[slider].get("disabled"):
+        page.take()
+
+
+def test_a_program_gets_the_first_values(own_kernel: Kernel) -> None:
+    result = own_kernel.run(HEARS, allow_stdin=False)
+    assert (result.status, result.text(), result.displays) == ("ok", "gain 3\nmask causal\n", [])
+    result = own_kernel.run(ATTN + '%%\nattn.Slider("gain", 0, 10, 30)', allow_stdin=False)
+    assert result.reply["evalue"].endswith("gain: 30 is not between 0 and 10"), result
+    assert own_kernel.run(ATTN + '%%\nattn.Menu("mask")').status == "error"

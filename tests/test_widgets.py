@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,10 +47,10 @@ BYTES = """async image => {
 
 
 @pytest.fixture
-def notebook(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """A JupyterLab with one notebook: its address, and the file."""
+def notebook(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
+    """A JupyterLab with one notebook, of CELLS or of the test's parameter: its address, and the file."""
     file = tmp_path / "explore.ipynb"
-    cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
+    cells = [nbformat.v4.new_code_cell(cell) for cell in getattr(request, "param", CELLS)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": KERNEL, "display_name": "Go (attnb)", "language": "go"}}), file)
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -128,6 +129,25 @@ def type_value(page: Page, index: int, value: int) -> None:
     readout.press("Enter")
 
 
+def save(page: Page, file: Path) -> None:
+    """Saves the notebook, and waits until the file has the outputs of all cells: what the page says of it may come before."""
+    page.keyboard.press("Escape")
+    deadline = time.monotonic() + SLOW / 1000
+    while True:
+        page.keyboard.press("Control+s")
+        for _ in range(50):
+            page.wait_for_timeout(100)
+            try:
+                saved = nbformat.read(file, as_version=4)
+            except (ValueError, OSError):  # it is being written
+                continue
+            outputs = [output for c in saved.cells[-1:] for output in c.outputs]
+            if all(c.outputs for c in saved.cells) and "ended" in str(outputs):
+                expect(page.locator(".jp-Document .jp-mod-dirty")).to_have_count(0, timeout=SLOW)
+                return
+        assert time.monotonic() < deadline, "the notebook is not saved"
+
+
 def test_explore(notebook: tuple[str, Path], page: Page) -> None:
     address, file = notebook
     page.goto(address)
@@ -178,9 +198,7 @@ def test_explore(notebook: tuple[str, Path], page: Page) -> None:
     page.screenshot(path=screenshots / "explore.png")
 
     # After a reload of the page, with the kernel alive.
-    page.keyboard.press("Escape")
-    page.keyboard.press("Control+s")
-    expect(page.locator(".jp-Document .jp-mod-dirty")).to_have_count(0)
+    save(page, file)
     page.reload()
     readout = cell(page, 0).locator(".widget-readout").first
     expect(readout).to_have_text("20", timeout=SLOW)
@@ -201,3 +219,34 @@ def test_explore(notebook: tuple[str, Path], page: Page) -> None:
     assert shown(picture(page, 0)) == recorded
     turn(page, 0, "ArrowRight")
     assert changed(picture(page, 0), recorded) == turned
+
+
+HEARS = ATTN + """%%
+for gain := range attn.Slider("gain", 0, 10, 3).Values() {
+	fmt.Printf("<gain %d>\\n", gain)
+	if gain == 5 { break }
+}
+for mask := range attn.Menu("mask", "causal", "full").Values() {
+	fmt.Printf("<mask %s>\\n", mask)
+	if mask == "full" { break }
+}
+"""
+
+
+@pytest.mark.parametrize("notebook", [[HEARS]], indirect=True)
+def test_a_cell_hears_its_own_controls(notebook: tuple[str, Path], page: Page) -> None:
+    address, _ = notebook
+    page.goto(address)
+    expect(page.get_by_text("Go (attnb) | Idle")).to_be_visible(timeout=SLOW)
+    run_all(page, "run-all")
+    output = cell(page, 0).locator(".jp-OutputArea")
+    expect(output).to_contain_text("<gain 3>", timeout=SLOW)
+    turn(page, 0, "ArrowRight")
+    expect(output).to_contain_text("<gain 4>", timeout=SLOW)
+    turn(page, 0, "ArrowRight")
+    expect(output).to_contain_text("<mask causal>", timeout=SLOW)
+    cell(page, 0).get_by_label("mask").select_option("full")
+    expect(output).to_contain_text("<mask full>", timeout=SLOW)
+    expect(output.get_by_text("Its cell has ended: run it again.")).to_have_count(2, timeout=SLOW)
+    expect(cell(page, 0).get_by_label("mask")).to_be_disabled()
+    expect(page.get_by_text("Go (attnb) | Idle")).to_be_visible(timeout=SLOW)
