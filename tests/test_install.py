@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,11 @@ def test_doctor_finds_all_in_order() -> None:
     assert "FAULT" not in doctor.stdout
     assert "janpfeifer/gonb v0.10.11" in doctor.stdout
     assert "gopls v0.23.0" in doctor.stdout
+    lines = {name: state for state, name in re.findall(r"^(ok|absent) +(.*?)  ", doctor.stdout, re.MULTILINE)}
+    for name in ("kernelspec", "jupyter", "jupyterlab", "ipywidgets", "anywidget", "socket directory", "build cache", "recipes of cells",
+                 "ATTNB_DEVICE", "ATTNB_MEMORY", "device", "memory for tensors", "version", "device process", "a cell"):  # fmt: skip
+        assert lines.get(name) == "ok", doctor.stdout
+    assert "NVIDIA driver" in lines
 
 
 def test_an_installation_installs_itself_elsewhere_and_goes_again(tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ func parse(flags *flag.FlagSet, where *choice, args []string, errs io.Writer) (P
 	return place, 0
 }
 
-// DoctorCommand is `attnb doctor`. extra are findings that the caller has made, about the device for example.
-func DoctorCommand(args []string, out, errs io.Writer, extra ...Finding) int {
+// DoctorCommand is `attnb doctor`. extra are examinations that the caller makes, of the device for example.
+func DoctorCommand(args []string, out, errs io.Writer, extra ...func(context.Context, Home) []Finding) int {
 	flags := newFlags("doctor", "doctor", errs)
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -92,7 +92,11 @@ func DoctorCommand(args []string, out, errs io.Writer, extra ...Finding) int {
 		fmt.Fprintln(errs, err)
 		return 1
 	}
-	if !Print(out, append(Examine(ctx, home), extra...)) {
+	findings := Examine(ctx, home)
+	for _, examine := range extra {
+		findings = append(findings, examine(ctx, home)...)
+	}
+	if !Print(out, findings) {
 		return 1
 	}
 	return 0

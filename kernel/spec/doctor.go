@@ -39,7 +39,8 @@ func Examine(ctx context.Context, h Home) []Finding {
 		findings = append(findings, examineBinary(h.bin(name)))
 	}
 	findings = append(findings, examineKernelspecs(h)...)
-	findings = append(findings, examineRuntimeDir(), examineCache(ctx, h))
+	findings = append(findings, examineJupyter(ctx)...)
+	findings = append(findings, examineRuntimeDir(), examineCache(ctx, h), examineRecipes())
 	return append(findings, examineCell(ctx, h))
 }
 
@@ -185,6 +186,27 @@ func examineCache(ctx context.Context, h Home) Finding {
 	f.Detail = strings.TrimSpace(string(out))
 	if err != nil || f.Detail == "" || f.Detail == "off" {
 		f.State, f.Detail, f.Cost = Faulty, "go has none", "cells cannot be built: set HOME or GOCACHE"
+	}
+	return f
+}
+
+func examineRecipes() Finding {
+	f := Finding{Name: "recipes of cells", Detail: Recipes()}
+	var err error
+	if f.Detail == "" {
+		f.Detail = "no cache directory of the user's"
+	} else if err = os.MkdirAll(f.Detail, 0o700); err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(f.Detail, "doctor-*"); err == nil {
+			probe.Close()
+			_ = os.Remove(probe.Name())
+		}
+	}
+	if err != nil {
+		f.Detail = err.Error()
+	}
+	if err != nil || Recipes() == "" {
+		f.State, f.Cost = Absent, "each cell takes a few tenths of a second longer to build: give a directory that you can write as XDG_CACHE_HOME"
 	}
 	return f
 }

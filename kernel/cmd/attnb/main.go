@@ -31,7 +31,7 @@ func commands() []command {
 			return spec.UninstallCommand(args, os.Stdout, os.Stderr)
 		}},
 		{"doctor", "", "say what is there, what is missing, and what that costs", func(args []string) int {
-			return spec.DoctorCommand(args, os.Stdout, os.Stderr)
+			return spec.DoctorCommand(args, os.Stdout, os.Stderr, examineDevice)
 		}},
 		{"bundle", "[-o FILE]", "pack it all for a machine with neither network nor Go", func(args []string) int {
 			return bundle.Command(args, version, os.Stdout, os.Stderr)
