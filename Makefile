@@ -26,9 +26,9 @@ race: ## the Go tests under the race detector (needs a C compiler)
 bench-cell: ## what a cell takes, against stock GoNB and ipykernel with matplotlib
 	./install.sh bench-cell
 
-soak: ## 2,000 cells of all kinds in one kernel: what they leave (after make test)
-	@test -x .venv/bin/python || { echo 'make test sets up what this needs'; exit 1; }
-	JUPYTER_PREFER_ENV_PATH=1 PATH=$(CURDIR)/.venv/bin:$$PATH python tests/soak.py
+CELLS ?= 2000
+soak: ## 2,000 cells of all kinds in one kernel: what they leave (CELLS=60 is a short form)
+	./install.sh soak --cells $(CELLS)
 
 lint: ## gofmt, go vet and golangci-lint (which must be installed)
 	@test -z "$$(gofmt -l $$(go list -f '{{.Dir}}' ./...))" || { gofmt -l $$(go list -f '{{.Dir}}' ./...); exit 1; }

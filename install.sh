@@ -26,6 +26,8 @@ usage() {
 		  lab        set up, and open JupyterLab with the kernel and the notebooks
 		  test       set up, and run every test
 		  bundle     set up, and pack build/bundle/: it runs where there is Python, and neither network nor Go
+		  soak [--cells N]
+		             set up, and run 2,000 cells of all kinds in one kernel: what they leave
 		  bench-cell set up, and measure what a cell takes, against stock GoNB and ipykernel with matplotlib
 		  uninstall  remove the kernel from your own Jupyter
 		  help       this text
@@ -255,6 +257,12 @@ lab() {
 	exec python -m jupyterlab --notebook-dir="$root" "$@"
 }
 
+soak() {
+	set_up
+	say "many cells in one kernel"
+	python tests/soak.py "$@" </dev/null
+}
+
 bench_cell() {
 	set_up
 	pip_install matplotlib -r bench/cell/requirements.txt
@@ -386,7 +394,7 @@ trap end_jobs EXIT
 
 case ${1:-} in
 	'') install_for_user ;;
-	demo | lab | bundle) "$@" ;;
+	demo | lab | bundle | soak) "$@" ;;
 	test) run_tests ;;
 	bench-cell) bench_cell ;;
 	uninstall) uninstall_for_user ;;

@@ -1,8 +1,8 @@
 """Runs thousands of cells of all kinds in one kernel, and says what that leaves: memory, descriptors, files.
 
-    python tests/soak.py [--cells 2000] [--seed 1] [--report FILE]
+    ./install.sh soak [--cells 2000] [--seed 1] [--report FILE]
 
-The kernel "attnb" must be installed where Jupyter finds it (`make soak` sees to that). Every cell's outcome is checked.
+It runs the kernel "attnb" that Jupyter finds, which install.sh sees to. Every cell's outcome is checked.
 """
 
 from __future__ import annotations
