@@ -260,7 +260,7 @@ def main() -> int:
         print(text, flush=True)
         lines.append(text)
 
-    wrong = soak(args.cells, args.seed, max(args.cells // 10, 1), 8, say)
+    wrong = soak(args.cells, args.seed, max(args.cells // 10, 6), 8, say)  # before the sixth, not all of a kernel is there
     say("\n".join(wrong) or "steady")
     if args.report:
         args.report.write_text("\n".join(lines) + "\n")
