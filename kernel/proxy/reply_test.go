@@ -70,6 +70,7 @@ func hasError(r result) bool {
 // What a shell line does later lines see, in order.
 func TestCommandsKeepTheirOrder(t *testing.T) {
 	c := start(t)
+	c.prints("%%\nfmt.Println(0)", "0\n") // by now all of the kernel has started, and read the environment
 	t.Setenv("TMPDIR", t.TempDir())
 	c.prints("!echo one\n%env WORD=two\n!echo $WORD; echo tmp:$TMPDIR; cat\n%%\nfmt.Println(os.Getenv(\"WORD\"), \"three\")",
 		"one\nSet: WORD=\"two\"\ntwo\ntmp:\ntwo three\n")
