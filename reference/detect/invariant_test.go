@@ -120,7 +120,7 @@ func TestInvariantsPlanted(t *testing.T) {
 		rope := reference.RoPE{Rotary: dim - 2, Base: 1e4, Offset: 40}
 		y := rotated(t, q, rope)
 		holds(t, false)(NormsKept(q, rotated(t, q, reference.RoPE{Rotary: dim, Base: 1e4, Offset: 4000}), rope.Rotary, 0, Float32))
-		y[0].Set(0, 0, y[0].At(0, 0)*1.001+0.001)
+		y[0].Set(0, 0, y[0].At(0, 0)+math.Copysign(0.1, y[0].At(0, 0)))
 		holds(t, false)(NormsKept(q, y, rope.Rotary, 0, Float32))
 		rope.Magnitude = 1.1386
 		holds(t, false)(NormsKept(q, rotated(t, q, rope), rope.Rotary, 0, Float32))

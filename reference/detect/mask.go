@@ -10,23 +10,22 @@ import (
 
 // Faults of scores, mask and softmax.
 const (
-	WrongScale       Kind = "scale"
-	WrongSoftcap     Kind = "softcap"
-	WrongSink        Kind = "sink"
-	WrongSum         Kind = "row sums"
-	WrongAlignment   Kind = "alignment of the mask"
-	WrongDiagonal    Kind = "diagonal"
-	NoCausalMask     Kind = "no causal mask"
-	UnexpectedMask   Kind = "a mask that was not declared"
-	WrongWindow      Kind = "window"
-	PaddedKeys       Kind = "hidden keys"
-	PackedDocuments  Kind = "documents"
-	HeadsDiffer      Kind = "heads have masks of their own"
-	WrongEmptyRow    Kind = "rows that see nothing"
-	LostRow          Kind = "rows without weight"
-	UnknownMask      Kind = "no mask fits"
-	UnknownScores    Kind = "no scores fit"
-	hiddenAboveLogit      = -80 // exp of this is a normal f32: a weight of 0 above it is hidden, not small
+	WrongScale      Kind = "scale"
+	WrongSoftcap    Kind = "softcap"
+	WrongSink       Kind = "sink"
+	WrongSum        Kind = "row sums"
+	WrongAlignment  Kind = "alignment of the mask"
+	WrongDiagonal   Kind = "diagonal"
+	NoCausalMask    Kind = "no causal mask"
+	UnexpectedMask  Kind = "a mask that was not declared"
+	WrongWindow     Kind = "window"
+	PaddedKeys      Kind = "hidden keys"
+	PackedDocuments Kind = "documents"
+	HeadsDiffer     Kind = "heads have masks of their own"
+	WrongEmptyRow   Kind = "rows that see nothing"
+	LostRow         Kind = "rows without weight"
+	UnknownMask     Kind = "no mask fits"
+	UnknownScores   Kind = "no scores fit"
 )
 
 // Empty is what a row of probabilities holds when no key is visible to it.
@@ -116,6 +115,7 @@ type masker struct {
 	dots      [][][]float64 // q.k of each cell
 	sizes     [][]float64   // largest sum of |q||k| of a row: what its scores round against
 	class     [][]rowClass
+	flat      [][]bool                  // all weights alike
 	curve     func(dot float64) float64 // fitted: a score from q.k
 	known     bool                      // curve is more than the declared one
 	shown     [][][]cell
@@ -187,9 +187,10 @@ func (m *masker) measureDots(keyHead func(h int) int) {
 // classify looks at rows without knowing the scores.
 func (m *masker) classify() {
 	unit := m.precision.Unit()
-	m.class = make([][]rowClass, m.heads)
+	declared := fit{scale: math.Abs(m.declared.Scale), cap: m.declared.Softcap}
+	m.class, m.flat = make([][]rowClass, m.heads), make([][]bool, m.heads)
 	for h := range m.class {
-		m.class[h] = make([]rowClass, m.rows)
+		m.class[h], m.flat[h] = make([]rowClass, m.rows), make([]bool, m.rows)
 		for row := range m.rows {
 			p := m.p[h].RawRowView(row)
 			zero, nan, positive, uniform := 0, false, 0, true
@@ -203,12 +204,13 @@ func (m *masker) classify() {
 				uniform = uniform && math.Abs(v*float64(m.keys)-1) <= 4*unit
 			}
 			lo, hi := extremes(m.dots[h][row])
+			m.flat[h][row] = uniform
 			switch {
 			case nan:
 				m.class[h][row] = nanRow
 			case zero == len(p):
 				m.class[h][row] = zeroRow
-			case uniform && (hi-lo)*m.declared.Scale > 64*unit*(1+m.sizes[h][row]):
+			case uniform && declared.score(hi)-declared.score(lo) > m.noise(m.declared.Scale, m.sizes[h][row]):
 				m.class[h][row] = uniformRow
 			case positive == 1 && math.Abs(p[0]-1) <= 2*unit:
 				m.class[h][row] = firstRow

@@ -346,6 +346,12 @@ func TestMaskNoneFits(t *testing.T) {
 	if f := masked(t, q, k, zeros(shape{2, 6, 6}), Rule{}); f.Faults.kinds() != string(LostRow) {
 		t.Error(f)
 	}
+	alike := weights(zeros(shape{2, 6, 5}), k, Rule{}, nil) // as if every score were 0
+	for _, declared := range []Rule{{}, rule} {
+		if f := masked(t, q, k, alike, declared); !f.Faults.Has(LostRow) {
+			t.Error(f)
+		}
+	}
 	p = weights(q, k, rule, nil)
 	p[1].Scale(0.9, p[1])
 	if f := masked(t, q, k, p, rule); !f.Faults.Has(WrongSum) && !f.Faults.Has(WrongSink) {

@@ -8,6 +8,8 @@ import (
 
 // look decides for every cell whether it was seen, hidden, or too small to tell.
 func (m *masker) look() {
+	// What a format keeps as a normal number, with a margin for the error of the exponential, is hidden when it is 0.
+	small := math.Log(m.precision.least()) + 1
 	m.shown = make([][][]cell, m.heads)
 	for h := range m.shown {
 		m.shown[h] = make([][]cell, m.rows)
@@ -26,7 +28,7 @@ func (m *masker) look() {
 				switch logit := m.curve(m.dots[h][row][col]) - rest; {
 				case v != 0:
 					m.shown[h][row][col] = seen
-				case most > 0 && logit > hiddenAboveLogit:
+				case most > 0 && logit > small:
 					m.shown[h][row][col] = unseen
 				}
 			}
@@ -304,13 +306,16 @@ func (m *masker) judgeEmpty(f *MaskFinding) {
 			}
 			class := m.class[h][row]
 			if first <= last && !m.allHidden(f, int(first), int(last)) {
-				if class == zeroRow || class == nanRow {
+				if class == zeroRow || class == nanRow || class == uniformRow {
 					lost++
 					where = fmt.Sprintf("row %d of head %d", row, h)
 				}
 				continue
 			}
 			f.EmptyRows++
+			if m.flat[h][row] && m.declared.Empty == EmptyUniform {
+				class = uniformRow // scores too near one another to tell it from unmasked
+			}
 			switch class {
 			case zeroRow:
 				conventions[EmptyZero]++
@@ -326,7 +331,7 @@ func (m *masker) judgeEmpty(f *MaskFinding) {
 		}
 	}
 	if lost > 0 {
-		f.Faults = append(f.Faults, Fault{LostRow, fmt.Sprintf("%d rows that see keys hold 0 or NaN, such as %s", lost, where), "look for NaN in q and k, and for rows that were skipped"})
+		f.Faults = append(f.Faults, Fault{LostRow, fmt.Sprintf("%d rows that see keys hold 0 or NaN or weigh all keys alike, such as %s", lost, where), "look for NaN in q and k, for rows that were skipped, and for large numbers in place of -Inf"})
 	}
 	for e := EmptyZero; e <= EmptyUnmasked; e++ {
 		if conventions[e] == 0 {

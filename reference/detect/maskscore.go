@@ -23,7 +23,7 @@ func (m *masker) points() []points {
 			}
 			var one points
 			for col, v := range m.p[h].RawRowView(row) {
-				if v > 1e-30 {
+				if v >= m.precision.least() {
 					one.dot, one.log = append(one.dot, m.dots[h][row][col]), append(one.log, math.Log(v))
 				}
 			}

@@ -69,6 +69,12 @@ func (p Precision) Round(x float64) float64 {
 	return r
 }
 
+// least is the smallest normal number; below it, roundings are absolute.
+func (p Precision) least() float64 {
+	_, lowest, _ := p.format()
+	return math.Ldexp(1, lowest)
+}
+
 // floor is the relative L2 error up to which two tensors count as one value: a few roundings, and for f32 those of the matrix
 // products that projections come from.
 func (p Precision) floor() float64 {
