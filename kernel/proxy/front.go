@@ -16,7 +16,8 @@ type front struct {
 	shell, control, stdin, iopub, heartbeat *zmtp.Server
 }
 
-func listen(c jupyter.Connection, k *Kernel) (*front, error) {
+// listen opens the sockets and sets k.front, before anything is received.
+func listen(c jupyter.Connection, k *Kernel) error {
 	f := &front{}
 	// The goroutines that receive may run before listen returns: they wait until the front is whole.
 	ready := make(chan struct{})
@@ -35,19 +36,21 @@ func listen(c jupyter.Connection, k *Kernel) (*front, error) {
 	} {
 		network, address := c.Endpoint(s.port)
 		server, err := zmtp.Listen(network, address, s.kind, k.log, func(from string, frames [][]byte) {
-			<-ready
+			if <-ready; k.front == nil {
+				return // another socket could not be opened: the kernel ends
+			}
 			s.receive(*s.at, from, frames)
 		})
 		if err != nil {
 			close(ready)
 			f.close(0)
-			return nil, err
+			return err
 		}
 		*s.at = server
 	}
 	k.front = f
 	close(ready)
-	return f, nil
+	return nil
 }
 
 func (f *front) close(limit time.Duration) {

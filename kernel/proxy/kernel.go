@@ -102,7 +102,7 @@ func Run(ctx context.Context, opts Options) error {
 	defer k.controls.close()
 
 	// Clients wait for these sockets; what they ask before gonb is there waits in the queue.
-	if k.front, err = listen(opts.Connection, k); err != nil {
+	if err := listen(opts.Connection, k); err != nil {
 		return err
 	}
 	defer k.front.close(2 * time.Second)
