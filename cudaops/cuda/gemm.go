@@ -32,6 +32,11 @@ func (b *Backend) gemm(dst, x, y cudaops.View, bias pointer, alpha float32) erro
 	if aligned(dims{dst.H, dst.S, dst.D}, &p.c) {
 		p.vec |= 2
 	}
+	if b.gemmPays(x.S, y.S, x.D) {
+		if done, err := b.gemmHalves(p, x, y); done || err != nil {
+			return err
+		}
+	}
 	name, rows := "gemm_128", 128
 	if x.S <= 48 {
 		name, rows = "gemm_16", 16

@@ -36,7 +36,7 @@ var halvesDims = []int{64, 128}
 const (
 	tileKeys   = 64
 	halvesRows = 64 // queries from which tiles pay
-	halvesMin  = 32 // head dim up to which they do not
+	halvesMin  = 48 // head dim from which the bound of a score holds for fp16x3 as for plain f32 (docs/tolerances.md)
 )
 
 func (k halvesKernel) name() string {
@@ -96,7 +96,7 @@ func (b *Backend) halvesPay(queries, dim int) bool {
 	case b.products != ProductsAuto:
 		return true
 	}
-	return queries >= halvesRows && dim > halvesMin
+	return queries >= halvesRows && dim >= halvesMin
 }
 
 // warpgroupsPay says whether a prefill in fp16x3 is to run by warpgroups: where there are blocks for half of the multiprocessors.

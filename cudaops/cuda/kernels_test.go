@@ -133,6 +133,9 @@ func TestEveryKernel(t *testing.T) {
 			t.Fatal(o.name, err)
 		}
 		ways, counts := []way{{0, ProductsAuto}}, []int{sms, 1}
+		if strings.HasPrefix(o.name, "scores") || strings.HasPrefix(o.name, "linear") {
+			ways = append(ways, way{0, ProductsWarpgroup})
+		}
 		if strings.HasPrefix(o.name, "prefill") {
 			counts = []int{sms}
 			ways = []way{{8, ProductsFFMA}, {4, ProductsFFMA}, {2, ProductsFFMA}, {8, ProductsWarp}, {4, ProductsWarp}, {2, ProductsWarp}, {0, ProductsWarpgroup}}
@@ -149,6 +152,9 @@ func TestEveryKernel(t *testing.T) {
 				}
 			}
 		}
+	}
+	if !b.gpu.hasWarpgroups() {
+		delete(missing, "halves_rows") // which only they use
 	}
 	for name := range missing {
 		if testing.Short() {

@@ -33,6 +33,10 @@ func (b *Backend) load() error {
 		names, sharing = append(names, p.name()), append(sharing, p.name())
 	}
 	if b.gpu.hasTensorCores() {
+		names = append(names, "halves_rows")
+		if b.gpu.hasWarpgroups() {
+			names, sharing = append(names, "gemm_warpgroup"), append(sharing, "gemm_warpgroup")
+		}
 		for _, dim := range halvesDims {
 			names = append(names, halvesName(dim))
 			if b.gpu.hasWarpgroups() {

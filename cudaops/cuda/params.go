@@ -117,6 +117,21 @@ type prefillHalvesParams struct {
 	count, stages         uint32
 }
 
+type halvesRowsParams struct {
+	progressParams
+	m                         view
+	panels, factors, holds    pointer
+	rows, cols, blocks, count uint32
+	vec, _                    int32
+}
+
+type gemmHalvesParams struct {
+	gemmParams
+	a, b                               pointer
+	aFactors, bFactors, aHolds, bHolds pointer
+	aBlocks, bBlocks, count, _         uint32
+}
+
 type decodeParams struct {
 	progressParams
 	out, q, k, v       view

@@ -11,6 +11,8 @@
 //
 // Versions: 1. this, for BM 128 and, where there are few rows, BM 16.
 
+#pragma once
+
 #include "slice.cuh"
 
 struct Gemm {
@@ -24,11 +26,16 @@ struct Gemm {
 
 #define BN 128
 
-template <int BM> __device__ __forceinline__ void gemm(const Gemm &p) {
+// Slices is what a block of gemm keeps in shared memory.
+template <int BM> struct Slices {
+	float a[2][BK][BM + 4], b[2][BK][BN + 4];
+};
+
+// gemm makes the tile from row0 and col0 of head h.
+template <int BM> __device__ __forceinline__ void gemm(const Gemm &p, Slices<BM> &shared, unsigned h, unsigned row0, unsigned col0) {
 	constexpr int RM = BM / 16;
-	__shared__ __align__(16) float as[2][BK][BM + 4];
-	__shared__ __align__(16) float bs[2][BK][BN + 4];
-	unsigned h = blockIdx.z, row0 = blockIdx.x * BM, col0 = blockIdx.y * BN;
+	auto &as = shared.a;
+	auto &bs = shared.b;
 	const float *a = p.a.p + h * p.a.hs, *b = p.b.p + h / p.group * p.b.hs;
 	int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
 
@@ -85,9 +92,11 @@ template <int BM> __device__ __forceinline__ void gemm(const Gemm &p) {
 
 extern "C" __global__ void __launch_bounds__(BLOCK) gemm_128(const __grid_constant__ Gemm p) {
 	begin(p.progress);
-	gemm<128>(p);
+	__shared__ __align__(16) Slices<128> shared;
+	gemm<128>(p, shared, blockIdx.z, blockIdx.x * 128, blockIdx.y * BN);
 }
 extern "C" __global__ void __launch_bounds__(BLOCK) gemm_16(const __grid_constant__ Gemm p) {
 	begin(p.progress);
-	gemm<16>(p);
+	__shared__ __align__(16) Slices<16> shared;
+	gemm<16>(p, shared, blockIdx.z, blockIdx.x * 16, blockIdx.y * BN);
 }

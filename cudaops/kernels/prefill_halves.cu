@@ -10,7 +10,10 @@
 // Where pairs do not do (reach, in halves.cu, or queries and keys so large that the error of a score, 2^-50 |q| |k| d scale, would show), the
 // block runs prefill's own code instead: in FFMA, where nothing hidden gets into a sum.
 //
-// Versions: 1. this.
+// Bound by the latency of dependent instructions: two warps a scheduler (registers), of which ncu finds the tensor cores 39% busy on an H200. At few
+// rows, by the code itself, which is fetched to run once.
+//
+// Versions: 1. this: 24.0 ms for H 32, d 128, S 16384 on an H200, where prefill.cu takes 66.
 
 #pragma once
 
