@@ -78,6 +78,25 @@ func TestNothingKillsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
+	unharmed := func(after string) {
+		t.Helper()
+		if r := c.run("!echo on"); r.stream("stdout") != "on\n" {
+			t.Errorf("after %.40q the next cell: %s %s", after, r.Status, r.Value)
+		}
+		conn, err := wire.Dial(socket)
+		if err != nil {
+			t.Fatalf("after %.40q: %v", after, err)
+		}
+		defer conn.Close()
+		a, err := conn.Do(wire.Request{Kind: wire.KindGet, Name: "x"})
+		if err != nil {
+			t.Fatalf("after %.40q: %v", after, err)
+		}
+		data, err := conn.Download(wire.Request{Kind: wire.KindDownload, IDs: []int{a.Tensors[0].ID}})
+		if err != nil || !slices.Equal(data, []float32{1, 2, 3, 0.1}) {
+			t.Errorf("after %.40q the tensor is %v: %v", after, data, err)
+		}
+	}
 	gonb := c.gonbPID()
 	for _, k := range []struct{ code, status, value string }{
 		{"% ", "ok", ""}, {"!  ", "ok", ""}, {"%\\", "ok", ""}, {"%\\\n\\", "ok", ""}, {"!\\", "ok", ""}, {"%\t", "ok", ""},
@@ -106,22 +125,13 @@ func TestNothingKillsIt(t *testing.T) {
 		if r.Status != k.status || !strings.HasSuffix(r.Value, k.value) {
 			t.Errorf("%.40q: %s %q, want %s %q", k.code, r.Status, r.Value, k.status, k.value)
 		}
+		unharmed(k.code)
 	}
 	if r := c.run("%%\nx := `" + strings.Repeat("a", 10<<20) + "`\nfmt.Println(len(x))"); r.stream("stdout") != "10485760\n" {
 		t.Errorf("a 10 MB cell: %s %s %q", r.Status, r.Value, r.stream("stdout"))
 	}
+	unharmed("a 10 MB cell")
 	c.prints("%%\nfmt.Println(kept)", "42\n")
-	if conn, err = wire.Dial(socket); err != nil {
-		t.Fatal(err)
-	}
-	if a, err = conn.Do(wire.Request{Kind: wire.KindGet, Name: "x"}); err != nil {
-		t.Fatal(err)
-	}
-	data, err := conn.Download(wire.Request{Kind: wire.KindDownload, IDs: []int{a.Tensors[0].ID}})
-	if err != nil || !slices.Equal(data, []float32{1, 2, 3, 0.1}) {
-		t.Errorf("the tensor is now %v: %v", data, err)
-	}
-	conn.Close()
 	// The kernel's own commands see it.
 	r := c.run("%tensors")
 	if !strings.Contains(r.result(), "x      seq dim   2 2     16 B") {
