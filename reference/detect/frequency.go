@@ -56,7 +56,7 @@ func declaredSpectra(rotary, dim int, d reference.RoPE) []spectrum {
 		if d.InvFreq == nil || rotary != d.Rotary {
 			add(plain, text)
 		} else {
-			add(plain, text+", unscaled", Fault{WrongScaling, "the frequencies are not scaled", "apply the scaling that the model's configuration gives"})
+			add(plain, text+", unscaled", unscaledFault)
 		}
 		for _, denominator := range []int{dim, d.Rotary} {
 			if denominator != rotary {
@@ -86,6 +86,8 @@ func declaredSpectra(rotary, dim int, d reference.RoPE) []spectrum {
 	}
 	return out
 }
+
+var unscaledFault = Fault{WrongScaling, "the frequencies are not scaled", "apply the scaling that the model's configuration gives"}
 
 func linearFault(k float64) Fault {
 	return Fault{WrongScaling, fmt.Sprintf("linear: all frequencies are divided by %.6g", k), "declare that scaling, or take it out"}
@@ -178,6 +180,9 @@ func measuredSpectra(f, uncertain []float64, rotary, dim int, d reference.RoPE) 
 				g[i] /= k
 			}
 			return g
+		}
+		if d.InvFreq != nil && rotary == d.Rotary && k == 1 {
+			scaled = Faults{unscaledFault}
 		}
 		if d.Base > 0 {
 			add(divide(powers(rotary, rotary, d.Base)), fmt.Sprintf("base %.6g%s", d.Base, text), scaled...)

@@ -302,28 +302,34 @@ func PrefillIsDecode(f Attention, q, k, v reference.Heads, chunks []int, scale f
 	return l.Check, nil
 }
 
-// rowFloors is how far apart two correct computations of a row of attention can be expected: roundings of the scores and of the
-// sums grow like the root of their number, four deviations, twice.
+// rowFloors is how far apart two correct computations of a row of attention can be expected, as four times what independent
+// roundings come to: what is stored (turned rows, scores, weights, results) rounds in the data's precision, sums in f32 at least. A
+// score of a weighted value moves the result by at most itself times the largest value.
 func rowFloors(q, k, v reference.Heads, scale float64, p Precision) [][]float64 {
-	dim, keys := float64(q[0].RawMatrix().Cols), float64(k[0].RawMatrix().Rows)
+	_, dim := q[0].Dims()
+	keys, _ := k[0].Dims()
 	if scale == 0 {
-		scale = 1 / math.Sqrt(dim)
+		scale = 1 / math.Sqrt(float64(dim))
 	}
+	unit, sums := p.Unit(), min(p.Unit(), Float32.Unit())
 	most := largest(v)
 	out := make([][]float64, len(q))
 	for h := range q {
 		rows, _ := q[h].Dims()
 		out[h] = make([]float64, rows)
 		for row := range rows {
-			size := 0.0
-			for col := range int(keys) {
-				sum := 0.0
+			var size, terms, score float64 // largest over the keys: sum |q k|, root of the sum of (q k)^2, |q.k|
+			for col := range keys {
+				var sum, square, dot float64
 				for i, x := range k[h/(len(q)/len(k))].RawRowView(col) {
-					sum += math.Abs(x * q[h].At(row, i))
+					t := x * q[h].At(row, i)
+					sum, square, dot = sum+math.Abs(t), square+t*t, dot+t
 				}
-				size = max(size, sum)
+				size, terms, score = max(size, sum), max(terms, math.Sqrt(square)), max(score, math.Abs(dot))
 			}
-			out[h][row] = slack * p.Unit() * most * ((math.Sqrt(dim)+6)*math.Abs(scale)*size + math.Sqrt(keys) + 8)
+			stored := unit * (math.Abs(scale)*2*(terms+score) + 4)
+			summed := sums * (math.Sqrt(float64(dim))*math.Abs(scale)*size + math.Sqrt(float64(keys)) + 8)
+			out[h][row] = 4 * most * (stored + summed)
 		}
 	}
 	return out

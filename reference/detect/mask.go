@@ -268,14 +268,16 @@ func span(low, high [2]float64) string {
 	if math.IsInf(low[0], -1) && math.IsInf(high[1], 1) {
 		return "all visible"
 	}
-	side := func(x [2]float64) string {
-		switch {
-		case math.IsInf(x[0], 0) || math.IsInf(x[1], 0):
-			return "open"
-		case x[0] == x[1]:
-			return fmt.Sprint(x[0])
-		}
-		return fmt.Sprintf("%v or to %v", x[0], x[1])
+	return edge(low) + " to " + edge(high)
+}
+
+// edge writes an end of a band that is known to lie between two col-row.
+func edge(x [2]float64) string {
+	switch {
+	case math.IsInf(x[0], 0) || math.IsInf(x[1], 0):
+		return "open"
+	case x[0] == x[1]:
+		return fmt.Sprint(x[0])
 	}
-	return side(low) + " to " + side(high)
+	return fmt.Sprintf("%v to %v", x[0], x[1])
 }

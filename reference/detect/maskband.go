@@ -246,7 +246,7 @@ func (m *masker) judgeBand(f *MaskFinding) {
 		case open && m.declared.Causal && foundHigh[0] >= most:
 			f.Faults = append(f.Faults, Fault{NoCausalMask, "rows see the future", "hide the columns behind row + diagonal"})
 		case !m.declared.Causal:
-			f.Faults = append(f.Faults, Fault{UnexpectedMask, fmt.Sprintf("rows see up to col-row %s", span([2]float64{0, 0}, foundHigh)), "declare the mask, or take it out"})
+			f.Faults = append(f.Faults, Fault{UnexpectedMask, "rows see up to col-row " + edge(foundHigh), "declare the mask, or take it out"})
 		case within(0, foundHigh) && m.declared.Diagonal == offset && offset != 0:
 			f.Faults = append(f.Faults, Fault{WrongAlignment, fmt.Sprintf("top-left: row r sees keys up to r, not r%+d", offset), "align the last query with the last key: diagonal T-S"})
 		case within(float64(offset), foundHigh) && m.declared.Diagonal == 0:
@@ -276,7 +276,7 @@ func (m *masker) judgeBand(f *MaskFinding) {
 		f.Faults = append(f.Faults, Fault{WrongWindow, detail, "compare with col > row + diagonal - window"})
 	}
 	if highFits && m.declared.Causal && foundHigh[0] != foundHigh[1] {
-		f.Undecided = append(f.Undecided, "where the mask ends: col-row "+span([2]float64{0, 0}, foundHigh)[len("0 to "):])
+		f.Undecided = append(f.Undecided, "where the mask ends: col-row "+edge(foundHigh))
 	}
 }
 
@@ -306,6 +306,9 @@ func (m *masker) judgeEmpty(f *MaskFinding) {
 			}
 			class := m.class[h][row]
 			if first <= last && !m.allHidden(f, int(first), int(last)) {
+				if class == zeroRow && m.sunk(f, h, row, int(first), int(last)) {
+					continue
+				}
 				if class == zeroRow || class == nanRow || class == uniformRow {
 					lost++
 					where = fmt.Sprintf("row %d of head %d", row, h)
@@ -342,6 +345,22 @@ func (m *masker) judgeEmpty(f *MaskFinding) {
 			f.Faults = append(f.Faults, Fault{WrongEmptyRow, fmt.Sprintf("%d rows that see nothing hold %v, declared %v", conventions[e], e, m.declared.Empty), "write what is declared where a row sees no key"})
 		}
 	}
+}
+
+// sunk says whether a sink can take so much that the weights of these keys underflow.
+func (m *masker) sunk(f *MaskFinding, h, row, first, last int) bool {
+	sink := math.Inf(-1)
+	if m.declared.Sinks != nil {
+		sink = m.declared.Sinks[h]
+	}
+	if f.Sinks != nil {
+		sink = max(sink, f.Sinks[h])
+	}
+	most := math.Inf(-1)
+	for col := first; col <= last; col++ {
+		most = max(most, m.curve(m.dots[h][row][col]))
+	}
+	return most-sink < math.Log(m.precision.least())+1
 }
 
 // allHidden says whether all of these keys are padding.
