@@ -60,7 +60,8 @@ func (f LayoutFinding) Tie() bool { return len(f.Fits) > 1 }
 
 // Layout ranks every hypothesis of how rows [S, (H+2 KV) d] hold q, k and v by its residual against the parts that are known:
 // GPT-2, NeoX, grouped and sharded layouts, each order of q, k and v, head-major and dim-major, elements within a head
-// permuted as for the other pairing of RoPE, KV heads tiled, heads merged without transposing.
+// permuted as for the other pairing of RoPE, KV heads tiled, heads merged without transposing. It looks at the first 32 rows, at all where
+// heads were merged: where a column is wrong, it is wrong in every row.
 func Layout(rows *mat.Dense, declared Fused, want Parts) (LayoutFinding, error) {
 	const op = "Layout"
 	if declared.KVHeads == 0 {
