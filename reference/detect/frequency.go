@@ -79,8 +79,11 @@ func declaredSpectra(rotary, dim int, d reference.RoPE) []spectrum {
 				for i := range f {
 					f[i] /= k
 				}
+				before := len(out)
 				add(f, fmt.Sprintf("positions divided by %.6g", k), linearFault(k))
-				out[len(out)-1].stretched = true
+				for i := before; i < len(out); i++ { // none, if it is one of those above
+					out[i].stretched = true
+				}
 			}
 		}
 	}
@@ -222,7 +225,7 @@ func measuredSpectra(f, uncertain []float64, rotary, dim int, d reference.RoPE) 
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, spectrum{f, "frequencies of no known kind", Faults{{WrongScaling, fmt.Sprintf("the frequencies are of no known kind: %.4g", f), "compare them with the model's configuration"}}, true, false})
+		out = append(out, spectrum{slices.Clone(f), "frequencies of no known kind", Faults{{WrongScaling, fmt.Sprintf("the frequencies are of no known kind: %.4g", f), "compare them with the model's configuration"}}, true, false})
 	}
 	return out
 }
