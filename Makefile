@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test race soak bench-cell lint fmt demo lab bundle install uninstall clean
+.PHONY: help build build-cuda kernels test race nightly soak bench-cell bench-gpu lint fmt demo lab bundle install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,12 @@ bench-cell: ## what a cell takes, against stock GoNB and ipykernel with matplotl
 	./install.sh bench-cell
 
 CELLS ?= 2000
+bench-gpu: ## the ops on this machine's GPU, next to PyTorch: a table, and JSON in bench/results (bench/gpu.sh where there is no Go)
+	go run ./cudaops/cuda/shim go run -tags cuda ./bench/gpu -out bench/results
+
+nightly: soak ## what takes too long for every commit: the soak, and the detectives on thousands of cases each
+	go test ./reference/detect -full
+
 soak: ## 2,000 cells of all kinds in one kernel: what they leave (CELLS=60 is a short form)
 	./install.sh soak --cells $(CELLS)
 
