@@ -68,7 +68,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// The compiler makes the same PTX again, where it is installed.
+// The compiler makes the same kernels again, where it is installed.
 func TestRebuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles for a quarter of a minute")
