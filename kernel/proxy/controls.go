@@ -10,36 +10,14 @@ import (
 // controls serves the controls that cells have on the page while they run ([wire.EnvControls]). Each has a connection of its
 // own, and ends with it: so it ends however its program does.
 type controls struct {
-	k    *Kernel
-	path string // of the socket; empty: there are none
-	l    *net.UnixListener
+	endpoint // no path: there are none
+	k        *Kernel
 }
 
 func (k *Kernel) listenForControls() *controls {
 	s := &controls{k: k}
-	path := k.dir.File("controls")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		k.log.Error("no controls for cells", "error", err)
-		return s
-	}
-	s.path, s.l = path, l
-	go func() {
-		for {
-			conn, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			go s.serve(conn)
-		}
-	}()
+	s.endpoint = k.listen("controls", s.serve)
 	return s
-}
-
-func (s *controls) close() {
-	if s.l != nil {
-		s.l.Close()
-	}
 }
 
 // serve answers one program, a request at a time, until either end closes or the kernel shuts down.

@@ -21,9 +21,8 @@ const helloLimit = 2 * time.Second
 // streams takes over the stdin, stdout and stderr of cells' programs, which launchers offer ([wire.EnvStreams]). gonb, which
 // would have them otherwise, cuts text in the middle of characters, and queues what is not taken from it without bound.
 type streams struct {
-	k    *Kernel
-	path string // of the socket; empty: launchers leave the streams to gonb
-	l    *net.UnixListener
+	endpoint // no path: launchers leave the streams to gonb
+	k        *Kernel
 
 	mu  sync.Mutex
 	out *sink // of the segment whose program may come
@@ -31,29 +30,8 @@ type streams struct {
 
 func (k *Kernel) listenForStreams() *streams {
 	s := &streams{k: k}
-	path := k.dir.File("streams")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		k.log.Error("output of programs goes through gonb", "error", err)
-		return s
-	}
-	s.path, s.l = path, l
-	go func() {
-		for {
-			conn, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			go s.answer(conn)
-		}
-	}()
+	s.endpoint = k.listen("streams", s.answer)
 	return s
-}
-
-func (s *streams) close() {
-	if s.l != nil {
-		s.l.Close()
-	}
 }
 
 // expect says whose program may come next; nil: nobody's.

@@ -1,0 +1,35 @@
+package proxy
+
+import "net"
+
+// endpoint is a unix socket in the runtime directory for what cells and launchers say to the proxy itself.
+type endpoint struct {
+	path string // empty: it could not be made, and nobody is told of it
+	l    *net.UnixListener
+}
+
+// listen makes the endpoint. Each connection has a goroutine of its own, which closes it.
+func (k *Kernel) listen(name string, serve func(*net.UnixConn)) endpoint {
+	path := k.dir.File(name)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		k.log.Error("no socket", "name", name, "error", err)
+		return endpoint{}
+	}
+	go func() {
+		for {
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	return endpoint{path, l}
+}
+
+func (e endpoint) close() {
+	if e.l != nil {
+		e.l.Close()
+	}
+}
