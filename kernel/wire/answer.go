@@ -11,41 +11,14 @@ type Tensor struct {
 	Empty int    // rows that saw nothing when it was made
 }
 
-func (t *Tensor) encode(e *encoder) {
-	e.int(1, t.ID)
-	e.str(2, t.Name)
-	e.ints(3, t.Shape)
-	e.strs(4, t.Axes)
-	e.str(5, t.Made)
-	e.int(6, t.Cell)
-	e.int(7, t.Empty)
-}
-
-func (t *Tensor) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			t.ID = d.int()
-		case 2:
-			t.Name = d.str()
-		case 3:
-			t.Shape = d.ints()
-		case 4:
-			t.Axes = d.strs()
-		case 5:
-			t.Made = d.str()
-		case 6:
-			t.Cell = d.int()
-		case 7:
-			t.Empty = d.int()
-		default:
-			d.unknown()
-		}
-	}
+func (t *Tensor) fields(c *codec) {
+	c.int(1, &t.ID)
+	c.str(2, &t.Name)
+	c.ints(3, &t.Shape)
+	c.strs(4, &t.Axes)
+	c.str(5, &t.Made)
+	c.int(6, &t.Cell)
+	c.int(7, &t.Empty)
 }
 
 // Part is one representation of a display.
@@ -54,26 +27,9 @@ type Part struct {
 	Data []byte
 }
 
-func (p *Part) encode(e *encoder) {
-	e.str(1, p.MIME)
-	e.bytes(2, p.Data)
-}
-
-func (p *Part) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			p.MIME = d.str()
-		case 2:
-			p.Data = d.bytes()
-		default:
-			d.unknown()
-		}
-	}
+func (p *Part) fields(c *codec) {
+	c.str(1, &p.MIME)
+	c.bytes(2, &p.Data)
 }
 
 // Display is what Jupyter shows for one display marker.
@@ -87,48 +43,13 @@ type Display struct {
 	Map         *LiveMap // not nil: the picture is one of a map of which there are tiles
 }
 
-func (v *Display) encode(e *encoder) {
-	for i := range v.Parts {
-		e.nested(1, v.Parts[i].encode)
-	}
-	e.bytes(2, v.Metadata)
-	e.str(3, v.UpdateID)
-	e.bool(4, v.Replaces)
-	if v.Exploration != nil {
-		e.nested(5, v.Exploration.encode)
-	}
-	if v.Map != nil {
-		e.nested(6, v.Map.encode)
-	}
-}
-
-func (v *Display) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			var p Part
-			d.message(p.decode)
-			v.Parts = append(v.Parts, p)
-		case 2:
-			v.Metadata = d.bytes()
-		case 3:
-			v.UpdateID = d.str()
-		case 4:
-			v.Replaces = d.bool()
-		case 5:
-			v.Exploration = new(Exploration)
-			d.message(v.Exploration.decode)
-		case 6:
-			v.Map = new(LiveMap)
-			d.message(v.Map.decode)
-		default:
-			d.unknown()
-		}
-	}
+func (v *Display) fields(c *codec) {
+	list(c, 1, &v.Parts)
+	c.bytes(2, &v.Metadata)
+	c.str(3, &v.UpdateID)
+	c.bool(4, &v.Replaces)
+	optional(c, 5, &v.Exploration)
+	optional(c, 6, &v.Map)
 }
 
 // Verdict is the outcome of a check, over all cells of a tensor.
@@ -139,47 +60,16 @@ type Verdict struct {
 	RelL2, LimitL2                   float64 // relative L2 error of all cells together, and what it may be
 }
 
-func (v *Verdict) encode(e *encoder) {
-	e.bool(1, v.Pass)
-	e.int(2, v.Cells)
-	e.int(3, v.Failed)
-	e.float(4, v.MaxRatio)
-	e.float(5, v.MaxAbs)
-	e.float(6, v.MaxRel)
-	e.float(7, v.MaxULP)
-	e.float(8, v.RelL2)
-	e.float(9, v.LimitL2)
-}
-
-func (v *Verdict) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			v.Pass = d.bool()
-		case 2:
-			v.Cells = d.int()
-		case 3:
-			v.Failed = d.int()
-		case 4:
-			v.MaxRatio = d.float()
-		case 5:
-			v.MaxAbs = d.float()
-		case 6:
-			v.MaxRel = d.float()
-		case 7:
-			v.MaxULP = d.float()
-		case 8:
-			v.RelL2 = d.float()
-		case 9:
-			v.LimitL2 = d.float()
-		default:
-			d.unknown()
-		}
-	}
+func (v *Verdict) fields(c *codec) {
+	c.bool(1, &v.Pass)
+	c.int(2, &v.Cells)
+	c.int(3, &v.Failed)
+	c.float(4, &v.MaxRatio)
+	c.float(5, &v.MaxAbs)
+	c.float(6, &v.MaxRel)
+	c.float(7, &v.MaxULP)
+	c.float(8, &v.RelL2)
+	c.float(9, &v.LimitL2)
 }
 
 // Status describes the device process.
@@ -195,53 +85,18 @@ type Status struct {
 	Waiting         int     // ops behind it
 }
 
-func (s *Status) encode(e *encoder) {
-	e.str(1, s.Backend)
-	e.str(2, s.Device)
-	e.int(3, s.InUse)
-	e.int(4, s.Total)
-	e.int(5, s.Tensors)
-	e.int(6, s.Displays)
-	e.int(7, s.PID)
-	e.str(8, s.Running)
-	e.int(9, s.RunningFor)
-	e.float(10, s.Done)
-	e.int(11, s.Waiting)
-}
-
-func (s *Status) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			s.Backend = d.str()
-		case 2:
-			s.Device = d.str()
-		case 3:
-			s.InUse = d.int()
-		case 4:
-			s.Total = d.int()
-		case 5:
-			s.Tensors = d.int()
-		case 6:
-			s.Displays = d.int()
-		case 7:
-			s.PID = d.int()
-		case 8:
-			s.Running = d.str()
-		case 9:
-			s.RunningFor = d.int()
-		case 10:
-			s.Done = d.float()
-		case 11:
-			s.Waiting = d.int()
-		default:
-			d.unknown()
-		}
-	}
+func (s *Status) fields(c *codec) {
+	c.str(1, &s.Backend)
+	c.str(2, &s.Device)
+	c.int(3, &s.InUse)
+	c.int(4, &s.Total)
+	c.int(5, &s.Tensors)
+	c.int(6, &s.Displays)
+	c.int(7, &s.PID)
+	c.str(8, &s.Running)
+	c.int(9, &s.RunningFor)
+	c.float(10, &s.Done)
+	c.int(11, &s.Waiting)
 }
 
 // Answer is one message of the device process. Code is OK, or Message says what went wrong.
@@ -261,78 +116,26 @@ type Answer struct {
 }
 
 // Encode returns the frame's body.
-func (a *Answer) Encode() []byte {
-	e := &encoder{b: make([]byte, 0, 128)}
-	e.int(1, int(a.Code))
-	e.str(2, a.Message)
-	e.int(3, a.Number)
-	e.str(4, a.Text)
-	for i := range a.Tensors {
-		e.nested(5, a.Tensors[i].encode)
-	}
-	e.str(6, a.DisplayID)
-	if a.Display != nil {
-		e.nested(7, a.Display.encode)
-	}
-	if a.Verdict != nil {
-		e.nested(8, a.Verdict.encode)
-	}
-	if a.Status != nil {
-		e.nested(9, a.Status.encode)
-	}
-	e.int(10, a.DataLen)
-	if a.Tile != nil {
-		e.nested(11, a.Tile.encode)
-	}
-	if a.Control != nil {
-		e.nested(12, a.Control.encode)
-	}
-	return e.b
-}
+func (a *Answer) Encode() []byte { return encode(a) }
 
 // DecodeAnswer is the inverse of Encode.
 func DecodeAnswer(b []byte) (Answer, error) {
 	var a Answer
-	d := &decoder{b: b}
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return a, d.err()
-		}
-		switch tag {
-		case 1:
-			a.Code = Code(d.small())
-		case 2:
-			a.Message = d.str()
-		case 3:
-			a.Number = d.int()
-		case 4:
-			a.Text = d.str()
-		case 5:
-			var t Tensor
-			d.message(t.decode)
-			a.Tensors = append(a.Tensors, t)
-		case 6:
-			a.DisplayID = d.str()
-		case 7:
-			a.Display = new(Display)
-			d.message(a.Display.decode)
-		case 8:
-			a.Verdict = new(Verdict)
-			d.message(a.Verdict.decode)
-		case 9:
-			a.Status = new(Status)
-			d.message(a.Status.decode)
-		case 10:
-			a.DataLen = d.int()
-		case 11:
-			a.Tile = new(Tile)
-			d.message(a.Tile.decode)
-		case 12:
-			a.Control = new(Control)
-			d.message(a.Control.decode)
-		default:
-			d.unknown()
-		}
-	}
+	err := decode(b, &a)
+	return a, err
+}
+
+func (a *Answer) fields(c *codec) {
+	enum(c, 1, &a.Code)
+	c.str(2, &a.Message)
+	c.int(3, &a.Number)
+	c.str(4, &a.Text)
+	list(c, 5, &a.Tensors)
+	c.str(6, &a.DisplayID)
+	optional(c, 7, &a.Display)
+	optional(c, 8, &a.Verdict)
+	optional(c, 9, &a.Status)
+	c.int(10, &a.DataLen)
+	optional(c, 11, &a.Tile)
+	optional(c, 12, &a.Control)
 }

@@ -6,204 +6,246 @@ import (
 	"math"
 )
 
-// errMalformed is all that a decoder says: the two ends are the same version, so it means a fault, not a user's mistake.
+// errMalformed is all that reading says: the two ends are the same version, so it means a fault, not a user's mistake.
 var errMalformed = errors.New("wire: malformed message")
 
-// encoder appends tagged fields; a zero value is left out. Numbers are 8 bytes, strings and lists begin with a u32 count.
-type encoder struct{ b []byte }
-
-func (e *encoder) tag(t byte)   { e.b = append(e.b, t) }
-func (e *encoder) u64(v uint64) { e.b = binary.LittleEndian.AppendUint64(e.b, v) }
-func (e *encoder) count(n int)  { e.b = binary.LittleEndian.AppendUint32(e.b, uint32(n)) }
-func (e *encoder) text(s string) {
-	e.count(len(s))
-	e.b = append(e.b, s...)
+// codec carries a message's fields in one of two directions, so that each message lists its fields once, in a method
+// fields. A field is a tag and a value; a zero value is left out. Numbers are 8 bytes, strings and lists begin with a u32 count.
+//
+// Reading, fields is called for each tag that comes, and the field of that tag takes its value. After the first fault
+// everything reads as zero and bad is set.
+type codec struct {
+	writing bool
+	b       []byte // what is written, or what is left to read
+	tag     byte   // of the value that comes; 0 once it is taken
+	bad     bool
 }
 
-func (e *encoder) int(t byte, v int) {
-	if v != 0 {
-		e.tag(t)
-		e.u64(uint64(v))
-	}
+// message is what lists its fields.
+type message[T any] interface {
+	*T
+	fields(*codec)
 }
 
-func (e *encoder) bool(t byte, v bool) {
-	if v {
-		e.int(t, 1)
-	}
+func encode[T any, M message[T]](v *T) []byte {
+	c := &codec{writing: true, b: make([]byte, 0, 128)}
+	M(v).fields(c)
+	return c.b
 }
 
-// A float is left out where its bits are zero, so that -0 and NaN travel.
-func (e *encoder) float(t byte, v float64) {
-	if bits := math.Float64bits(v); bits != 0 {
-		e.tag(t)
-		e.u64(bits)
-	}
-}
-
-func (e *encoder) str(t byte, s string) {
-	if s != "" {
-		e.tag(t)
-		e.text(s)
-	}
-}
-
-func (e *encoder) bytes(t byte, b []byte) {
-	if len(b) > 0 {
-		e.tag(t)
-		e.count(len(b))
-		e.b = append(e.b, b...)
-	}
-}
-
-func (e *encoder) ints(t byte, vs []int) {
-	if len(vs) > 0 {
-		e.tag(t)
-		e.count(len(vs))
-		for _, v := range vs {
-			e.u64(uint64(v))
-		}
-	}
-}
-
-func (e *encoder) floats(t byte, vs []float64) {
-	if len(vs) > 0 {
-		e.tag(t)
-		e.count(len(vs))
-		for _, v := range vs {
-			e.u64(math.Float64bits(v))
-		}
-	}
-}
-
-func (e *encoder) strs(t byte, vs []string) {
-	if len(vs) > 0 {
-		e.tag(t)
-		e.count(len(vs))
-		for _, v := range vs {
-			e.text(v)
-		}
-	}
-}
-
-// nested encodes a message inside this one, and does so even when it is empty.
-func (e *encoder) nested(t byte, fill func(*encoder)) {
-	e.tag(t)
-	at := len(e.b)
-	e.count(0)
-	fill(e)
-	binary.LittleEndian.PutUint32(e.b[at:], uint32(len(e.b)-at-4))
-}
-
-// decoder reads what an encoder wrote. After the first fault everything reads as zero and bad is set.
-type decoder struct {
-	b   []byte
-	bad bool
-}
-
-func (d *decoder) take(n int) []byte {
-	if d.bad || n > len(d.b) {
-		d.bad, d.b = true, nil
-		return nil
-	}
-	out := d.b[:n:n]
-	d.b = d.b[n:]
-	return out
-}
-
-// more returns the next tag, or false at the end.
-func (d *decoder) more() (byte, bool) {
-	if d.bad || len(d.b) == 0 {
-		return 0, false
-	}
-	return d.take(1)[0], true
-}
-
-func (d *decoder) u64() uint64 {
-	if b := d.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-// count reads the length of a list whose elements take at least size bytes each, all of which must be there.
-func (d *decoder) count(size int) int {
-	b := d.take(4)
-	if b == nil {
-		return 0
-	}
-	n := binary.LittleEndian.Uint32(b)
-	if uint64(n)*uint64(size) > uint64(len(d.b)) {
-		d.bad, d.b = true, nil
-		return 0
-	}
-	return int(n)
-}
-
-func (d *decoder) int() int {
-	v := int64(d.u64())
-	if int64(int(v)) != v {
-		d.bad, d.b = true, nil
-	}
-	return int(v)
-}
-
-func (d *decoder) bool() bool     { return d.u64() != 0 }
-func (d *decoder) float() float64 { return math.Float64frombits(d.u64()) }
-func (d *decoder) str() string    { return string(d.take(d.count(1))) }
-
-func (d *decoder) bytes() []byte {
-	return append([]byte(nil), d.take(d.count(1))...)
-}
-
-func (d *decoder) ints() []int {
-	vs := make([]int, d.count(8))
-	for i := range vs {
-		vs[i] = d.int()
-	}
-	return vs
-}
-
-func (d *decoder) floats() []float64 {
-	vs := make([]float64, d.count(8))
-	for i := range vs {
-		vs[i] = d.float()
-	}
-	return vs
-}
-
-func (d *decoder) strs() []string {
-	vs := make([]string, d.count(4))
-	for i := range vs {
-		vs[i] = d.str()
-	}
-	return vs
-}
-
-// message decodes a nested message.
-func (d *decoder) message(decode func(*decoder)) {
-	n := &decoder{b: d.take(d.count(1)), bad: d.bad}
-	decode(n)
-	if n.bad {
-		d.unknown()
-	}
-}
-
-func (d *decoder) unknown() { d.bad, d.b = true, nil }
-
-func (d *decoder) err() error {
-	if d.bad {
+func decode[T any, M message[T]](b []byte, v *T) error {
+	c := &codec{b: b}
+	read[T, M](c, v)
+	if c.bad {
 		return errMalformed
 	}
 	return nil
 }
 
-// small reads an enumeration's number.
-func (d *decoder) small() uint8 {
-	v := d.u64()
-	if v > 255 {
-		d.bad, d.b = true, nil
+func read[T any, M message[T]](c *codec, v *T) {
+	for !c.bad && len(c.b) > 0 {
+		c.tag = c.take(1)[0]
+		known := c.tag != 0
+		if M(v).fields(c); !known || c.tag != 0 { // no field took it
+			c.fail()
+		}
+	}
+}
+
+func (c *codec) fail() { c.bad, c.b, c.tag = true, nil, 0 }
+
+// here reports whether the field of tag t is to be carried now: reading, when it comes; writing, unless it is zero.
+func (c *codec) here(t byte, zero bool) bool {
+	if !c.writing {
+		if c.tag != t || c.bad {
+			return false
+		}
+		c.tag = 0
+		return true
+	}
+	if zero {
+		return false
+	}
+	c.b = append(c.b, t)
+	return true
+}
+
+func (c *codec) take(n int) []byte {
+	if c.bad || n > len(c.b) {
+		c.fail()
+		return nil
+	}
+	out := c.b[:n:n]
+	c.b = c.b[n:]
+	return out
+}
+
+func (c *codec) u64(v uint64) uint64 {
+	if c.writing {
+		c.b = binary.LittleEndian.AppendUint64(c.b, v)
+		return v
+	}
+	if b := c.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// count carries the length of a list whose elements take at least size bytes each, all of which must be there.
+func (c *codec) count(n, size int) int {
+	if c.writing {
+		c.b = binary.LittleEndian.AppendUint32(c.b, uint32(n))
+		return n
+	}
+	b := c.take(4)
+	if b == nil {
 		return 0
 	}
-	return uint8(v)
+	there := binary.LittleEndian.Uint32(b)
+	if uint64(there)*uint64(size) > uint64(len(c.b)) {
+		c.fail()
+		return 0
+	}
+	return int(there)
+}
+
+func (c *codec) number(v *int) {
+	n := int64(c.u64(uint64(*v)))
+	if int64(int(n)) != n {
+		c.fail()
+		n = 0
+	}
+	*v = int(n)
+}
+
+func (c *codec) text(s *string) {
+	n := c.count(len(*s), 1)
+	if c.writing {
+		c.b = append(c.b, *s...)
+		return
+	}
+	*s = string(c.take(n))
+}
+
+func (c *codec) int(t byte, v *int) {
+	if c.here(t, *v == 0) {
+		c.number(v)
+	}
+}
+
+func (c *codec) bool(t byte, v *bool) {
+	if c.here(t, !*v) {
+		*v = c.u64(1) != 0
+	}
+}
+
+// A float is left out where its bits are zero, so that -0 and NaN travel.
+func (c *codec) float(t byte, v *float64) {
+	if bits := math.Float64bits(*v); c.here(t, bits == 0) {
+		*v = math.Float64frombits(c.u64(bits))
+	}
+}
+
+func (c *codec) str(t byte, s *string) {
+	if c.here(t, *s == "") {
+		c.text(s)
+	}
+}
+
+func (c *codec) bytes(t byte, b *[]byte) {
+	if !c.here(t, len(*b) == 0) {
+		return
+	}
+	n := c.count(len(*b), 1)
+	if c.writing {
+		c.b = append(c.b, *b...)
+		return
+	}
+	*b = append([]byte(nil), c.take(n)...)
+}
+
+func (c *codec) ints(t byte, vs *[]int) {
+	elements(c, t, vs, 8, c.number)
+}
+
+func (c *codec) floats(t byte, vs *[]float64) {
+	elements(c, t, vs, 8, func(v *float64) { *v = math.Float64frombits(c.u64(math.Float64bits(*v))) })
+}
+
+func (c *codec) strs(t byte, vs *[]string) {
+	elements(c, t, vs, 4, c.text)
+}
+
+func elements[T any](c *codec, t byte, vs *[]T, size int, each func(*T)) {
+	if !c.here(t, len(*vs) == 0) {
+		return
+	}
+	n := c.count(len(*vs), size)
+	if !c.writing {
+		*vs = make([]T, n)
+	}
+	for i := range *vs {
+		each(&(*vs)[i])
+	}
+}
+
+// enum carries an enumeration's number.
+func enum[T ~uint8](c *codec, t byte, v *T) {
+	if !c.here(t, *v == 0) {
+		return
+	}
+	n := c.u64(uint64(*v))
+	if n > 255 {
+		c.fail()
+		n = 0
+	}
+	*v = T(n)
+}
+
+// nested carries a message inside this one, also when it is empty.
+func nested[T any, M message[T]](c *codec, t byte, v *T) {
+	if c.here(t, false) {
+		inside[T, M](c, v)
+	}
+}
+
+// optional carries a message that may be absent.
+func optional[T any, M message[T]](c *codec, t byte, v **T) {
+	if !c.here(t, *v == nil) {
+		return
+	}
+	if !c.writing {
+		*v = new(T)
+	}
+	inside[T, M](c, *v)
+}
+
+// list carries messages, each under the tag.
+func list[T any, M message[T]](c *codec, t byte, vs *[]T) {
+	if c.writing {
+		for i := range *vs {
+			nested[T, M](c, t, &(*vs)[i])
+		}
+		return
+	}
+	if c.here(t, false) {
+		var v T
+		inside[T, M](c, &v)
+		*vs = append(*vs, v)
+	}
+}
+
+func inside[T any, M message[T]](c *codec, v *T) {
+	if c.writing {
+		at := len(c.b)
+		c.count(0, 0)
+		M(v).fields(c)
+		binary.LittleEndian.PutUint32(c.b[at:], uint32(len(c.b)-at-4))
+		return
+	}
+	n := &codec{b: c.take(c.count(0, 1)), bad: c.bad}
+	read[T, M](n, v)
+	if n.bad {
+		c.fail()
+	}
 }

@@ -11,41 +11,14 @@ type Control struct {
 	Value    float64
 }
 
-func (c *Control) encode(e *encoder) {
-	e.str(1, c.Name)
-	e.str(2, c.Label)
-	e.strs(3, c.Options)
-	e.float(4, c.From)
-	e.float(5, c.To)
-	e.float(6, c.Step)
-	e.float(7, c.Value)
-}
-
-func (c *Control) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			c.Name = d.str()
-		case 2:
-			c.Label = d.str()
-		case 3:
-			c.Options = d.strs()
-		case 4:
-			c.From = d.float()
-		case 5:
-			c.To = d.float()
-		case 6:
-			c.Step = d.float()
-		case 7:
-			c.Value = d.float()
-		default:
-			d.unknown()
-		}
-	}
+func (x *Control) fields(c *codec) {
+	c.str(1, &x.Name)
+	c.str(2, &x.Label)
+	c.strs(3, &x.Options)
+	c.float(4, &x.From)
+	c.float(5, &x.To)
+	c.float(6, &x.Step)
+	c.float(7, &x.Value)
 }
 
 // Exploration is a recorded chain of steps that the device process runs again on demand. It holds the tensors that this
@@ -55,30 +28,9 @@ type Exploration struct {
 	Controls []Control
 }
 
-func (x *Exploration) encode(e *encoder) {
-	e.int(1, x.ID)
-	for i := range x.Controls {
-		e.nested(2, x.Controls[i].encode)
-	}
-}
-
-func (x *Exploration) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			x.ID = d.int()
-		case 2:
-			var c Control
-			d.message(c.decode)
-			x.Controls = append(x.Controls, c)
-		default:
-			d.unknown()
-		}
-	}
+func (x *Exploration) fields(c *codec) {
+	c.int(1, &x.ID)
+	list(c, 2, &x.Controls)
 }
 
 // Rerun runs an exploration again with these values of its controls, and returns the new picture.

@@ -29,44 +29,15 @@ type Map struct {
 	Live          bool  // KindMap: hold what KindTile needs
 }
 
-func (m *Map) encode(e *encoder) {
-	e.int(1, int(m.Quantity))
-	e.int(2, int(m.Reduce))
-	e.ints(3, m.Heads)
-	e.ints(4, m.Queries)
-	e.ints(5, m.Keys)
-	e.int(6, m.Rows)
-	e.int(7, m.Cols)
-	e.bool(8, m.Live)
-}
-
-func (m *Map) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			m.Quantity = Quantity(d.small())
-		case 2:
-			m.Reduce = Reduce(d.small())
-		case 3:
-			m.Heads = d.ints()
-		case 4:
-			m.Queries = d.ints()
-		case 5:
-			m.Keys = d.ints()
-		case 6:
-			m.Rows = d.int()
-		case 7:
-			m.Cols = d.int()
-		case 8:
-			m.Live = d.bool()
-		default:
-			d.unknown()
-		}
-	}
+func (m *Map) fields(c *codec) {
+	enum(c, 1, &m.Quantity)
+	enum(c, 2, &m.Reduce)
+	c.ints(3, &m.Heads)
+	c.ints(4, &m.Queries)
+	c.ints(5, &m.Keys)
+	c.int(6, &m.Rows)
+	c.int(7, &m.Cols)
+	c.bool(8, &m.Live)
 }
 
 // LiveMap is a map that the device process holds, to make tiles of it, until it is released or 64 others came after it.
@@ -79,44 +50,15 @@ type LiveMap struct {
 	Shown                Map // what its picture shows
 }
 
-func (m *LiveMap) encode(e *encoder) {
-	e.int(1, m.ID)
-	e.int(2, m.Heads)
-	e.int(3, m.Queries)
-	e.int(4, m.Keys)
-	e.int(5, int(m.Quantity))
-	e.bool(6, m.Causal)
-	e.int(7, m.Diagonal)
-	e.nested(8, m.Shown.encode)
-}
-
-func (m *LiveMap) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			m.ID = d.int()
-		case 2:
-			m.Heads = d.int()
-		case 3:
-			m.Queries = d.int()
-		case 4:
-			m.Keys = d.int()
-		case 5:
-			m.Quantity = Quantity(d.small())
-		case 6:
-			m.Causal = d.bool()
-		case 7:
-			m.Diagonal = d.int()
-		case 8:
-			d.message(m.Shown.decode)
-		default:
-			d.unknown()
-		}
-	}
+func (m *LiveMap) fields(c *codec) {
+	c.int(1, &m.ID)
+	c.int(2, &m.Heads)
+	c.int(3, &m.Queries)
+	c.int(4, &m.Keys)
+	enum(c, 5, &m.Quantity)
+	c.bool(6, &m.Causal)
+	c.int(7, &m.Diagonal)
+	nested(c, 8, &m.Shown)
 }
 
 // Tile is one head of a map, pooled. Cell (i, j) stands for the queries from Queries[0] + i*n/Rows up to Queries[0] +
@@ -132,44 +74,15 @@ type Tile struct {
 	Values   []float32 // Rows x Cols; behind the frame
 }
 
-func (t *Tile) encode(e *encoder) {
-	e.int(1, t.Head)
-	e.int(2, t.Rows)
-	e.int(3, t.Cols)
-	e.ints(4, t.Queries)
-	e.ints(5, t.Keys)
-	e.ints(6, t.Seen)
-	e.float(7, t.Min)
-	e.float(8, t.Max)
-}
-
-func (t *Tile) decode(d *decoder) {
-	for {
-		tag, ok := d.more()
-		if !ok {
-			return
-		}
-		switch tag {
-		case 1:
-			t.Head = d.int()
-		case 2:
-			t.Rows = d.int()
-		case 3:
-			t.Cols = d.int()
-		case 4:
-			t.Queries = d.ints()
-		case 5:
-			t.Keys = d.ints()
-		case 6:
-			t.Seen = d.ints()
-		case 7:
-			t.Min = d.float()
-		case 8:
-			t.Max = d.float()
-		default:
-			d.unknown()
-		}
-	}
+func (t *Tile) fields(c *codec) {
+	c.int(1, &t.Head)
+	c.int(2, &t.Rows)
+	c.int(3, &t.Cols)
+	c.ints(4, &t.Queries)
+	c.ints(5, &t.Keys)
+	c.ints(6, &t.Seen)
+	c.float(7, &t.Min)
+	c.float(8, &t.Max)
 }
 
 // Tile makes one tile of a live map: m names one head, or the map has one.

@@ -96,72 +96,23 @@ type Params struct {
 	Axes []string // OpAxes
 }
 
-func (p *Params) encode(e *encoder) {
-	e.int(1, int(p.Layout))
-	e.int(2, p.Heads)
-	e.int(3, p.KVHeads)
-	e.int(4, p.Rotary)
-	e.float(5, p.Base)
-	e.bool(6, p.Interleaved)
-	e.int(7, p.Offset)
-	e.ints(8, p.Positions)
-	e.floats(9, p.InvFreq)
-	e.bool(10, p.Float32Angles)
-	e.float(11, p.Magnitude)
-	e.float(12, p.Scale)
-	e.int(13, int(p.Mask))
-	e.int(14, p.Diagonal)
-	e.int(15, p.Index)
-	e.int(16, p.Count)
-	e.str(17, p.Axis)
-	e.strs(18, p.Axes)
-}
-
-func (p *Params) decode(d *decoder) {
-	for {
-		t, ok := d.more()
-		if !ok {
-			return
-		}
-		switch t {
-		case 1:
-			p.Layout = Layout(d.small())
-		case 2:
-			p.Heads = d.int()
-		case 3:
-			p.KVHeads = d.int()
-		case 4:
-			p.Rotary = d.int()
-		case 5:
-			p.Base = d.float()
-		case 6:
-			p.Interleaved = d.bool()
-		case 7:
-			p.Offset = d.int()
-		case 8:
-			p.Positions = d.ints()
-		case 9:
-			p.InvFreq = d.floats()
-		case 10:
-			p.Float32Angles = d.bool()
-		case 11:
-			p.Magnitude = d.float()
-		case 12:
-			p.Scale = d.float()
-		case 13:
-			p.Mask = Mask(d.small())
-		case 14:
-			p.Diagonal = d.int()
-		case 15:
-			p.Index = d.int()
-		case 16:
-			p.Count = d.int()
-		case 17:
-			p.Axis = d.str()
-		case 18:
-			p.Axes = d.strs()
-		default:
-			d.unknown()
-		}
-	}
+func (p *Params) fields(c *codec) {
+	enum(c, 1, &p.Layout)
+	c.int(2, &p.Heads)
+	c.int(3, &p.KVHeads)
+	c.int(4, &p.Rotary)
+	c.float(5, &p.Base)
+	c.bool(6, &p.Interleaved)
+	c.int(7, &p.Offset)
+	c.ints(8, &p.Positions)
+	c.floats(9, &p.InvFreq)
+	c.bool(10, &p.Float32Angles)
+	c.float(11, &p.Magnitude)
+	c.float(12, &p.Scale)
+	enum(c, 13, &p.Mask)
+	c.int(14, &p.Diagonal)
+	c.int(15, &p.Index)
+	c.int(16, &p.Count)
+	c.str(17, &p.Axis)
+	c.strs(18, &p.Axes)
 }

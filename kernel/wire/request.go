@@ -67,93 +67,34 @@ type Request struct {
 }
 
 // Encode returns the frame's body.
-func (r *Request) Encode() []byte {
-	e := &encoder{b: make([]byte, 0, 128)}
-	e.int(1, int(r.Kind))
-	e.int(2, r.Number)
-	e.str(3, r.Name)
-	e.str(4, r.Hash)
-	e.str(5, r.Path)
-	e.str(6, r.Member)
-	e.str(7, r.Text)
-	e.ints(8, r.IDs)
-	e.ints(9, r.Shape)
-	e.strs(10, r.Axes)
-	e.strs(11, r.Labels)
-	e.int(12, int(r.Style))
-	e.int(13, int(r.Op))
-	e.nested(14, r.Params.encode)
-	e.int(15, r.DataLen)
-	if r.Display != nil {
-		e.nested(16, r.Display.encode)
-	}
-	for i := range r.Controls {
-		e.nested(17, r.Controls[i].encode)
-	}
-	e.float(18, r.Within)
-	if r.Map != nil {
-		e.nested(19, r.Map.encode)
-	}
-	e.bool(20, r.Log)
-	return e.b
-}
+func (r *Request) Encode() []byte { return encode(r) }
 
 // DecodeRequest is the inverse of Encode.
 func DecodeRequest(b []byte) (Request, error) {
 	var r Request
-	d := &decoder{b: b}
-	for {
-		t, ok := d.more()
-		if !ok {
-			return r, d.err()
-		}
-		switch t {
-		case 1:
-			r.Kind = Kind(d.small())
-		case 2:
-			r.Number = d.int()
-		case 3:
-			r.Name = d.str()
-		case 4:
-			r.Hash = d.str()
-		case 5:
-			r.Path = d.str()
-		case 6:
-			r.Member = d.str()
-		case 7:
-			r.Text = d.str()
-		case 8:
-			r.IDs = d.ints()
-		case 9:
-			r.Shape = d.ints()
-		case 10:
-			r.Axes = d.strs()
-		case 11:
-			r.Labels = d.strs()
-		case 12:
-			r.Style = PictureStyle(d.small())
-		case 13:
-			r.Op = Op(d.small())
-		case 14:
-			d.message(r.Params.decode)
-		case 15:
-			r.DataLen = d.int()
-		case 16:
-			r.Display = new(Display)
-			d.message(r.Display.decode)
-		case 17:
-			var c Control
-			d.message(c.decode)
-			r.Controls = append(r.Controls, c)
-		case 18:
-			r.Within = d.float()
-		case 19:
-			r.Map = new(Map)
-			d.message(r.Map.decode)
-		case 20:
-			r.Log = d.bool()
-		default:
-			d.unknown()
-		}
-	}
+	err := decode(b, &r)
+	return r, err
+}
+
+func (r *Request) fields(c *codec) {
+	enum(c, 1, &r.Kind)
+	c.int(2, &r.Number)
+	c.str(3, &r.Name)
+	c.str(4, &r.Hash)
+	c.str(5, &r.Path)
+	c.str(6, &r.Member)
+	c.str(7, &r.Text)
+	c.ints(8, &r.IDs)
+	c.ints(9, &r.Shape)
+	c.strs(10, &r.Axes)
+	c.strs(11, &r.Labels)
+	enum(c, 12, &r.Style)
+	enum(c, 13, &r.Op)
+	nested(c, 14, &r.Params)
+	c.int(15, &r.DataLen)
+	optional(c, 16, &r.Display)
+	list(c, 17, &r.Controls)
+	c.float(18, &r.Within)
+	optional(c, 19, &r.Map)
+	c.bool(20, &r.Log)
 }
