@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/attnb/attnb/kernel/tensorfile"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -126,12 +127,12 @@ func (c *conn) sayHello(r wire.Request) (wire.Answer, error) {
 }
 
 func (c *conn) upload(r wire.Request, data *payload) (wire.Answer, error) {
-	n, err := elementCount(r.Shape)
+	n, err := tensorfile.Elements(r.Shape)
 	switch {
 	case err != nil:
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "FromSlice: %v", err)
-	case len(r.Shape) == 0 || len(r.Shape) > maxRank:
-		return wire.Answer{}, wire.Errorf(wire.BadInput, "FromSlice: %d dimensions, must be 1 to %d", len(r.Shape), maxRank)
+	case len(r.Shape) == 0 || len(r.Shape) > tensorfile.MaxRank:
+		return wire.Answer{}, wire.Errorf(wire.BadInput, "FromSlice: %d dimensions, must be 1 to %d", len(r.Shape), tensorfile.MaxRank)
 	case r.DataLen != 4*n:
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "FromSlice: %d values for %s, which has %d", r.DataLen/4, shapeWords(r.Shape, r.Axes), n)
 	}

@@ -1,4 +1,4 @@
-package resident
+package tensorfile
 
 import (
 	"archive/zip"
@@ -191,21 +191,21 @@ func TestLoadFile(t *testing.T) {
 		{"an array that is none", write("text.npz", archive(map[string][]byte{"a.npy": []byte("text")})), "a", `array "a": not a .npy file`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			shape, data, err := loadFile(c.path, c.member)
+			shape, data, err := Load(c.path, c.member)
 			if c.want == "" {
 				if err != nil || len(shape) != 1 || data[0] != 1 {
 					t.Errorf("%v %v %v", shape, data, err)
 				}
 				return
 			}
-			if want := "Load: " + c.path + ": " + c.want; err == nil || err.Error() != want {
+			if want := c.path + ": " + c.want; err == nil || err.Error() != want {
 				t.Errorf("error %v, want %q", err, want)
 			}
 		})
 	}
 	damaged := write("damaged.npz", wrong)
-	_, _, errA := loadFile(damaged, "a")
-	_, _, errB := loadFile(damaged, "b")
+	_, _, errA := Load(damaged, "a")
+	_, _, errB := Load(damaged, "b")
 	if (errA == nil) == (errB == nil) {
 		t.Errorf("one of two arrays is damaged, the errors are %v and %v", errA, errB)
 	}
@@ -223,7 +223,7 @@ func FuzzReadNpy(f *testing.F) {
 			}
 			return
 		}
-		if n, err := elementCount(shape); err != nil || n != len(data) {
+		if n, err := Elements(shape); err != nil || n != len(data) {
 			t.Errorf("shape %v, %d values, %v", shape, len(data), err)
 		}
 	})

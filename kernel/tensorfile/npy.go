@@ -1,4 +1,4 @@
-package resident
+package tensorfile
 
 import (
 	"encoding/binary"
@@ -13,10 +13,12 @@ import (
 // The .npy reader is our own: the file is the user's but the header is believed by the allocator, so it is parsed
 // strictly, and nothing is allocated for a size that the file does not have. Format: NumPy NEP 1.
 
+// MaxRank is how many dimensions an array may have.
+const MaxRank = 8
+
 const (
 	npyMagic     = "\x93NUMPY"
 	maxNpyHeader = 64 << 10
-	maxRank      = 8
 	maxElements  = 1 << 32 // 16 GiB of f32
 )
 
@@ -127,16 +129,16 @@ func parseNpyHeader(text string) (npyHeader, error) {
 	if p.bad || len(seen) != 3 || strings.TrimSpace(p.text) != "" {
 		return h, errors.New("malformed .npy header")
 	}
-	if len(h.shape) > maxRank {
-		return h, fmt.Errorf("%d dimensions, at most %d", len(h.shape), maxRank)
+	if len(h.shape) > MaxRank {
+		return h, fmt.Errorf("%d dimensions, at most %d", len(h.shape), MaxRank)
 	}
-	n, err := elementCount(h.shape)
+	n, err := Elements(h.shape)
 	h.count = n
 	return h, err
 }
 
-// elementCount is the checked product of a shape.
-func elementCount(shape []int) (int, error) {
+// Elements is the number of elements of a shape, none of whose sizes may be below 1.
+func Elements(shape []int) (int, error) {
 	n := 1
 	for _, d := range shape {
 		switch {
