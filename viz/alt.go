@@ -28,7 +28,7 @@ func (h Heatmap) describe(s summary) string {
 	if n := len(h.Matrices); n > 1 {
 		what = fmt.Sprintf("%d heatmaps on one scale, each", n)
 	}
-	fmt.Fprintf(&b, "%s of %d %s x %d %s (%s).", what, h.rows(), visible(h.rowAxis()), h.cols(), visible(h.colAxis()), h.Kind.quantity())
+	fmt.Fprintf(&b, "%s of %d %s x %d %s (%s).", what, h.rows(), visible(h.rowAxis()), h.cols(), visible(h.colAxis()), visible(h.quantity()))
 	if parts := h.extent(visible); len(parts) > 0 {
 		said := strings.Join(parts, "; ")
 		fmt.Fprintf(&b, " %s%s.", strings.ToUpper(said[:1]), said[1:])
@@ -46,14 +46,21 @@ func (h Heatmap) describe(s summary) string {
 	if n := s.count[masked]; n > 0 {
 		fmt.Fprintf(&b, " %d of %d cells masked.", n, len(h.Matrices)*h.rows()*h.cols())
 	}
+	if n := s.count[absent]; n > 0 {
+		fmt.Fprintf(&b, " %s not there.", counted(n, "cell"))
+	}
 	if n := s.count[zero]; n > 0 && s.count[finite] > 0 {
 		fmt.Fprintf(&b, " Zero in %s.", counted(n, "cell"))
 	}
-	for _, c := range []class{nan, posInf, negInf} {
+	for _, c := range []class{nan, posInf, negInf, hole, rewritten} {
 		if n := s.count[c]; n > 0 {
 			fmt.Fprintf(&b, " %s in %s, first at %s.", c.name(), counted(n, "cell"), h.where(s.first[c], visible))
 		}
 	}
+	for _, s := range h.said {
+		fmt.Fprintf(&b, " %s%s.", strings.ToUpper(visible(s)[:1]), visible(s)[1:])
+	}
+	b.WriteString(h.noted())
 	for _, m := range h.Marks {
 		fmt.Fprintf(&b, " Marked: ")
 		if m.Label != "" {
@@ -61,6 +68,32 @@ func (h Heatmap) describe(s summary) string {
 		}
 		b.WriteString(h.where(at{m.Matrix, m.Row, m.Col}, visible))
 		b.WriteString(" (" + h.Matrices[m.Matrix].says(m.Row, m.Col) + ").")
+	}
+	return b.String()
+}
+
+// maxNoted bounds the matrices whose notes the text gives.
+const maxNoted = 64
+
+// noted gives the notes of the matrices.
+func (h Heatmap) noted() string {
+	var b strings.Builder
+	left := 0
+	for i, m := range h.Matrices {
+		switch {
+		case len(m.Notes) == 0:
+		case i >= maxNoted:
+			left++
+		default:
+			name := m.Name
+			if name == "" {
+				name = fmt.Sprintf("matrix %d", i)
+			}
+			fmt.Fprintf(&b, " %s: %s.", visible(name), visible(strings.Join(m.Notes, ", ")))
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, " And %d more.", left)
 	}
 	return b.String()
 }

@@ -28,6 +28,12 @@ const (
 	zeroColour // of LogProbabilities alone
 )
 
+// Where a cache is drawn there is no value that is not finite.
+const (
+	holeColour      = posInfColour
+	rewrittenColour = nanColour
+)
+
 var named = [maskedColour - steps]color.RGBA{
 	paper - steps: {0xFD, 0xFD, 0xFC, 0xFF},
 	ink - steps:   {0x1E, 0x22, 0x28, 0xFF},
@@ -39,7 +45,8 @@ var named = [maskedColour - steps]color.RGBA{
 }
 
 // indexOf is the palette entry of a class without a value.
-var indexOf = [classes]uint8{masked: maskedColour, nan: nanColour, posInf: posInfColour, negInf: negInfColour, zero: zeroColour}
+var indexOf = [classes]uint8{absent: paper, masked: maskedColour, nan: nanColour, posInf: posInfColour, negInf: negInfColour, zero: zeroColour,
+	hole: holeColour, rewritten: rewrittenColour}
 
 // canvas is a paletted picture. A palette keeps it small; text is blended to the nearest of its colours.
 type canvas struct {
@@ -59,7 +66,11 @@ const shades = 8
 func newCanvas(w, h int, k Kind) *canvas {
 	c := &canvas{blends: map[blend]uint8{}}
 	c.colours = append(append(c.colours, k.colours()...), named[:]...)
-	for _, class := range []class{masked, nan, posInf, negInf} {
+	special := []class{masked, nan, posInf, negInf}
+	if k == slots {
+		special = []class{masked, rewritten, hole, negInf}
+	}
+	for _, class := range special {
 		c.colours = append(c.colours, k.classColours()[class])
 	}
 	if k == LogProbabilities {
@@ -155,6 +166,11 @@ func (c *canvas) sign(r image.Rectangle, k class) {
 			c.fill(image.Rect(mid.X-d-2, mid.Y+d, mid.X-d, mid.Y+d+1), with)
 		case posInf:
 			c.fill(image.Rect(mid.X-(d+half)/2, mid.Y+d, mid.X+(d+half)/2, mid.Y+d+1), with)
+		case hole: // nothing in it: a frame
+			c.fill(image.Rect(mid.X-half, mid.Y+d, mid.X-half+2, mid.Y+d+1), with)
+			c.fill(image.Rect(mid.X+half-2, mid.Y+d, mid.X+half, mid.Y+d+1), with)
+			c.fill(image.Rect(mid.X+d, mid.Y-half, mid.X+d+1, mid.Y-half+2), with)
+			c.fill(image.Rect(mid.X+d, mid.Y+half-2, mid.X+d+1, mid.Y+half), with)
 		case negInf:
 			c.fill(image.Rect(mid.X-(half-d)/2, mid.Y+d, mid.X+(half-d)/2, mid.Y+d+1), with)
 		}

@@ -7,18 +7,21 @@ import "math"
 type class uint8
 
 const (
-	masked class = iota
-	zero         // on a logarithmic scale
+	absent class = iota // there is no such cell
+	masked
+	zero // on a logarithmic scale
 	finite
 	negInf
 	posInf
 	nan
+	hole      // of a cache: a slot that was never written, below one that was
+	rewritten // of a cache: a slot that is written although it holds a row
 	classes
 )
 
 // name is the class as the legend says it.
 func (c class) name() string {
-	return [classes]string{"masked", "zero", "finite", "-Inf", "+Inf", "NaN"}[c]
+	return [classes]string{"absent", "masked", "zero", "finite", "-Inf", "+Inf", "NaN", "hole", "overwritten"}[c]
 }
 
 func classOf(v float32) class {
@@ -34,8 +37,13 @@ func classOf(v float32) class {
 }
 
 func (m Matrix) class(row, col int) class {
-	if m.Hidden != nil && m.Hidden(row, col) {
+	switch {
+	case m.Absent != nil && m.Absent(row, col):
+		return absent
+	case m.Hidden != nil && m.Hidden(row, col):
 		return masked
+	case m.state != nil && m.state[row*m.Cols+col] != finite:
+		return m.state[row*m.Cols+col]
 	}
 	return classOf(m.Values[row*m.Cols+col])
 }
@@ -69,7 +77,7 @@ type cells struct {
 }
 
 // pool reduces blocks of pr x pc cells to one each: the highest class, and among finite values the one of the largest
-// magnitude (so the maximum of probabilities and errors). The summary sees every cell.
+// magnitude (so the maximum of probabilities and errors), of angles the first. The summary sees every cell.
 func (h Heatmap) pool(i, pr, pc int, s *summary) cells {
 	m := h.Matrices[i]
 	p := cells{rows: ceilDiv(m.Rows, pr), cols: ceilDiv(m.Cols, pc)}
@@ -80,11 +88,11 @@ func (h Heatmap) pool(i, pr, pc int, s *summary) cells {
 		out := row / pr * p.cols
 		for col, v := range line {
 			c := classOf(v)
-			if v == 0 && h.Kind == LogProbabilities {
-				c = zero
+			if m.Hidden != nil || m.Absent != nil || m.state != nil {
+				c = m.class(row, col)
 			}
-			if m.Hidden != nil && m.Hidden(row, col) {
-				c = masked
+			if v == 0 && c == finite && h.Kind == LogProbabilities {
+				c = zero
 			}
 			if s.count[c]++; s.count[c] == 1 {
 				s.first[c] = at{i, row, col}
@@ -96,7 +104,7 @@ func (h Heatmap) pool(i, pr, pc int, s *summary) cells {
 			switch old := p.class[o]; {
 			case c > old:
 				p.class[o], p.value[o] = c, v
-			case c == old && c == finite && abs(v) > abs(p.value[o]):
+			case c == old && c == finite && h.Kind != Angles && abs(v) > abs(p.value[o]):
 				p.value[o] = v
 			}
 		}

@@ -25,6 +25,11 @@ var (
 		curve(steps/2, lch{0.33, 0.115, 258}, lch{0.5, 0.13, 252}, lch{0.68, 0.105, 243}, lch{0.85, 0.05, 235}, lch{0.975, 0.004, 235}),
 		curve(steps/2, lch{0.975, 0.004, 60}, lch{0.86, 0.06, 55}, lch{0.7, 0.135, 45}, lch{0.52, 0.165, 32}, lch{0.34, 0.125, 22})...)
 	// white to blue for what is within its bound, then a break: orange to dark red for what is not
+	// round the circle: near white at 0, blue, near black at ±π, orange-brown: lightness and the pair blue and orange tell the
+	// quarters apart, also for the colour-blind
+	cyclic = append(
+		curve(steps/2+1, lch{0.22, 0.03, 20}, lch{0.42, 0.115, 40}, lch{0.66, 0.14, 50}, lch{0.86, 0.06, 65}, lch{0.97, 0.006, 90})[:steps/2],
+		curve(steps/2+1, lch{0.97, 0.006, 230}, lch{0.85, 0.06, 235}, lch{0.65, 0.115, 245}, lch{0.42, 0.125, 258}, lch{0.22, 0.03, 260})[1:]...)
 	overBound = append(
 		curve(steps/2, lch{0.985, 0.003, 250}, lch{0.85, 0.06, 250}, lch{0.68, 0.11, 250}, lch{0.56, 0.13, 252}),
 		curve(steps/2, lch{0.8, 0.155, 70}, lch{0.68, 0.19, 45}, lch{0.5, 0.18, 28}, lch{0.3, 0.11, 22})...)
@@ -33,8 +38,10 @@ var (
 // colours are the steps of the kind's map, low to high.
 func (k Kind) colours() []color.RGBA {
 	switch k {
-	case Probabilities, LogProbabilities:
+	case Probabilities, LogProbabilities, Amounts, slots:
 		return sequential
+	case Angles:
+		return cyclic
 	case Errors:
 		return overBound
 	}
@@ -53,7 +60,10 @@ func (k Kind) classColours() [classes]color.RGBA {
 	if k == LogProbabilities {
 		c[zero] = color.RGBA{0xFF, 0xFF, 0xFF, 0xFF}
 	}
-	if k == Probabilities || k == LogProbabilities {
+	switch k {
+	case slots: // holds no values but positions
+		c[hole], c[rewritten] = c[posInf], color.RGBA{0xFF, 0x5A, 0xFF, 0xFF}
+	case Probabilities, LogProbabilities, Amounts:
 		c[nan] = color.RGBA{0xFF, 0x5A, 0xFF, 0xFF}
 	}
 	return c
@@ -71,6 +81,7 @@ func (k Kind) pageColours() viewColours {
 		MaskedDark: [2]string{hex(maskedDark), hex(hatchingDark)},
 		Fixed:      map[string]string{},
 	}
+	v.Fixed[absent.name()] = "transparent"
 	for _, c := range []class{zero, nan, posInf, negInf} {
 		v.Fixed[c.name()] = hex(k.classColours()[c])
 	}

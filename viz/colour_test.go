@@ -81,7 +81,7 @@ func TestClassColoursStandApart(t *testing.T) {
 				if d := distance(as(lowest, m), as(special[c], m)); d < 0.1 {
 					t.Errorf("%s: %s is %.3f from the 0 of %s", who, c.name(), d, k.quantity())
 				}
-				for b := masked; b < classes; b++ {
+				for b := masked; b < hole; b++ {
 					least := 0.15
 					if b == zero && c == masked {
 						least = 0.12 // white, and grey with hatching
@@ -131,7 +131,7 @@ func TestTextContrast(t *testing.T) {
 }
 
 func TestPaletteFits(t *testing.T) {
-	for k := Scores; k <= LogProbabilities; k++ {
+	for k := Scores; k <= slots; k++ {
 		if n := len(newCanvas(1, 1, k).Palette); n > 256 {
 			t.Errorf("%d colours", n)
 		}

@@ -2,18 +2,21 @@ package viz
 
 import "fmt"
 
-// InputError is a heatmap that cannot be drawn: empty, ragged, mislabelled or marked outside of itself.
+// InputError is a picture that cannot be drawn: empty, ragged, mislabelled or marked outside of itself.
 type InputError struct {
 	Title  string
 	Matrix int // the offending matrix, -1 where it is none in particular
 	Reason string
+
+	what string // empty: a heatmap
 }
 
 func (e *InputError) Error() string {
+	what := or(e.what, "heatmap")
 	if e.Title == "" {
-		return "heatmap: " + e.Reason
+		return what + ": " + e.Reason
 	}
-	return fmt.Sprintf("heatmap %q: %s", e.Title, e.Reason)
+	return fmt.Sprintf("%s %q: %s", what, e.Title, e.Reason)
 }
 
 // TooLargeError is a heatmap that [Heatmap.HTML] cannot show cell by cell. [Heatmap.PNG] can: it pools.

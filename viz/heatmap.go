@@ -1,6 +1,9 @@
 package viz
 
-import "fmt"
+import (
+	"fmt"
+	"image"
+)
 
 // Kind says what the cells of a heatmap are, and so how they are coloured and pooled.
 type Kind uint8
@@ -18,6 +21,15 @@ const (
 	// LogProbabilities are Probabilities on a logarithmic scale, as long rows need it: nearly all of theirs are close to 0. What
 	// is exactly 0 has a colour of its own. Values below 0 are refused. Below 1e-12 of the largest all look alike.
 	LogProbabilities
+	// Amounts have 0 as their least, as an entropy, a distance or a share have: sequential from 0.
+	Amounts
+	// Steps are differences counted in f32 steps (ULP): diverging around 0, linear within a step or two and logarithmic beyond
+	// (the inverse hyperbolic sine), since near 0 a small difference is many steps.
+	Steps
+	// Angles are radians from -π to π: a cyclic map, and where there is room an arrow in each cell. Of more cells than pixels the
+	// first of each block is drawn.
+	Angles
+	slots // rows of a cache by position: a Timeline's
 )
 
 // Matrix is one panel: Rows x Cols f32 values in row-major order. The values are read, never kept or changed.
@@ -28,6 +40,14 @@ type Matrix struct {
 	// Hidden says which cells are masked. A masked cell has no value: it is drawn in the colour of the mask, whatever
 	// Values holds there. Nil: none.
 	Hidden func(row, col int) bool
+	// Absent says which cells do not exist, as those of keys that a step of a decode run did not have yet. They are left as
+	// paper. Nil: none.
+	Absent func(row, col int) bool
+	// Notes are short facts about the matrix, as "entropy 2.1 bits". They stand under its name where there is room, and in the
+	// text.
+	Notes []string
+
+	state []class // what the cells of a Timeline are
 }
 
 // Mark outlines one cell, as the worst one, and names it in the legend.
@@ -48,9 +68,17 @@ type Heatmap struct {
 	// RowSpan and ColSpan say which indices the rows and columns stand for where that is not 0, 1, ...: of a window, or pooled.
 	RowSpan, ColSpan Span
 	// Pooling is what a cell is of the cells that it stands for, as "mean". It matters where spans pool.
-	Pooling  string
+	Pooling string
+	// Quantity is what a value is called, with its unit, as "entropy (bits)". Empty: by the kind.
+	Quantity string
 	Matrices []Matrix
 	Marks    []Mark
+
+	room    image.Point                       // of all panels; zero: the usual
+	columns int                               // of panels; 0: chosen
+	shared  *scale                            // instead of one of its own
+	written func(matrix, row, col int) string // instead of values in cells
+	said    []string                          // more of the subtitle
 }
 
 func (h Heatmap) rows() int { return h.Matrices[0].Rows }
@@ -75,45 +103,53 @@ func (k Kind) quantity() string {
 		return "probability"
 	case Errors:
 		return "error / bound"
+	case Steps:
+		return "f32 steps"
+	case Angles:
+		return "angle"
+	case slots:
+		return "position"
 	}
 	return "value"
 }
 
+func (h Heatmap) quantity() string { return or(h.Quantity, h.Kind.quantity()) }
+
 // check refuses what cannot be drawn, before anything is allocated.
 func (h Heatmap) check() error {
-	if h.Kind > LogProbabilities {
-		return &InputError{h.Title, -1, fmt.Sprintf("unknown kind %d", h.Kind)}
+	if h.Kind > slots {
+		return &InputError{Title: h.Title, Matrix: -1, Reason: fmt.Sprintf("unknown kind %d", h.Kind)}
 	}
 	if len(h.Matrices) == 0 {
-		return &InputError{h.Title, -1, "no matrix to draw"}
+		return &InputError{Title: h.Title, Matrix: -1, Reason: "no matrix to draw"}
 	}
 	first := h.Matrices[0]
 	for i, m := range h.Matrices {
 		switch {
 		case m.Rows <= 0 || m.Cols <= 0:
-			return &InputError{h.Title, i, fmt.Sprintf("matrix %s is empty: %d x %d", m.called(i), m.Rows, m.Cols)}
+			return &InputError{Title: h.Title, Matrix: i, Reason: fmt.Sprintf("matrix %s is empty: %d x %d", m.called(i), m.Rows, m.Cols)}
 		case len(m.Values)/m.Cols != m.Rows || len(m.Values)%m.Cols != 0:
-			return &InputError{h.Title, i, fmt.Sprintf("matrix %s has %d values, which is not %d x %d", m.called(i), len(m.Values), m.Rows, m.Cols)}
+			return &InputError{Title: h.Title, Matrix: i, Reason: fmt.Sprintf("matrix %s has %d values, which is not %d x %d", m.called(i), len(m.Values), m.Rows, m.Cols)}
 		case m.Rows != first.Rows || m.Cols != first.Cols:
-			return &InputError{h.Title, i, fmt.Sprintf("matrix %s is %d x %d, but matrix %s is %d x %d: small multiples share their axes",
+			return &InputError{Title: h.Title, Matrix: i, Reason: fmt.Sprintf("matrix %s is %d x %d, but matrix %s is %d x %d: small multiples share their axes",
 				m.called(i), m.Rows, m.Cols, first.called(0), first.Rows, first.Cols)}
 		}
 	}
 	if h.RowLabels != nil && len(h.RowLabels) != first.Rows {
-		return &InputError{h.Title, -1, fmt.Sprintf("%d row labels for %d rows", len(h.RowLabels), first.Rows)}
+		return &InputError{Title: h.Title, Matrix: -1, Reason: fmt.Sprintf("%d row labels for %d rows", len(h.RowLabels), first.Rows)}
 	}
 	if h.ColLabels != nil && len(h.ColLabels) != first.Cols {
-		return &InputError{h.Title, -1, fmt.Sprintf("%d column labels for %d columns", len(h.ColLabels), first.Cols)}
+		return &InputError{Title: h.Title, Matrix: -1, Reason: fmt.Sprintf("%d column labels for %d columns", len(h.ColLabels), first.Cols)}
 	}
 	if err := h.checkSpans(); err != nil {
 		return err
 	}
 	for i, m := range h.Marks {
 		if m.Matrix < 0 || m.Matrix >= len(h.Matrices) {
-			return &InputError{h.Title, -1, fmt.Sprintf("mark %d is in matrix %d of %d", i, m.Matrix, len(h.Matrices))}
+			return &InputError{Title: h.Title, Matrix: -1, Reason: fmt.Sprintf("mark %d is in matrix %d of %d", i, m.Matrix, len(h.Matrices))}
 		}
 		if m.Row < 0 || m.Row >= first.Rows || m.Col < 0 || m.Col >= first.Cols {
-			return &InputError{h.Title, m.Matrix, fmt.Sprintf("mark %d is at [%d, %d] of a %d x %d matrix", i, m.Row, m.Col, first.Rows, first.Cols)}
+			return &InputError{Title: h.Title, Matrix: m.Matrix, Reason: fmt.Sprintf("mark %d is at [%d, %d] of a %d x %d matrix", i, m.Row, m.Col, first.Rows, first.Cols)}
 		}
 	}
 	if h.Kind == LogProbabilities {
@@ -127,7 +163,7 @@ func (h Heatmap) checkLog() error {
 	for i, m := range h.Matrices {
 		for k, v := range m.Values {
 			if row, col := k/m.Cols, k%m.Cols; v < 0 && m.class(row, col) == finite {
-				return &InputError{h.Title, i, fmt.Sprintf("matrix %s has %g at [%d, %d], for which a logarithmic scale has no place", m.called(i), v, row, col)}
+				return &InputError{Title: h.Title, Matrix: i, Reason: fmt.Sprintf("matrix %s has %g at [%d, %d], for which a logarithmic scale has no place", m.called(i), v, row, col)}
 			}
 		}
 	}

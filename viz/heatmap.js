@@ -7,6 +7,7 @@ function attnbHeatmap(host, view, packed) {
   const floats = b64 => new Float32Array(bytes(b64).buffer);
   const values = view.values.map(floats);
   const masks = view.masks.map(b64 => (b64 ? bytes(b64) : null));
+  const absent = view.absent.map(b64 => (b64 ? bytes(b64) : null));
   const { rows, cols } = view;
 
   function bytes(b64) {
@@ -30,6 +31,7 @@ function attnbHeatmap(host, view, packed) {
   }
 
   const classOf = (m, k) => {
+    if (absent[m] && (absent[m][k >> 3] >> (k & 7)) & 1) return "absent";
     if (masks[m] && (masks[m][k >> 3] >> (k & 7)) & 1) return "masked";
     const v = values[m][k];
     if (view.scale.log && v === 0) return "zero";
@@ -39,7 +41,8 @@ function attnbHeatmap(host, view, packed) {
   // The place of a value in the colour map, as the PNG has it.
   const clamp = t => Math.min(Math.max(t, 0), 1);
   function place(v) {
-    const { errors, log, lo, hi } = view.scale;
+    const { errors, log, steps, lo, hi } = view.scale;
+    if (steps) return clamp(0.5 + Math.asinh(v) / Math.asinh(hi) / 2);
     if (log) return clamp((Math.log(v) - Math.log(lo)) / (Math.log(hi) - Math.log(lo)));
     if (!errors) return clamp((v / 2 - lo / 2) / (hi / 2 - lo / 2));
     if (v <= 1) return (clamp((v - lo) / (1 - lo)) / 2) * view.scale.belowOne;

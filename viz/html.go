@@ -94,6 +94,7 @@ type view struct {
 	Quantity   string         `json:"quantity"`
 	Values     []string       `json:"values"` // a matrix each: f32, little endian, base64
 	Masks      []string       `json:"masks"`  // a matrix each: a bit a cell, base64; empty: none masked
+	Absent     []string       `json:"absent"` // the same, of cells that do not exist
 	Scale      viewScale      `json:"scale"`
 	Colours    viewColours    `json:"colours"`
 	LightInk   []bool         `json:"lightInk"` // by colour of the map: numbers on it are white
@@ -109,6 +110,7 @@ type view struct {
 type viewScale struct {
 	Errors   bool    `json:"errors"`
 	Log      bool    `json:"log"`
+	Steps    bool    `json:"steps"`
 	Lo       float64 `json:"lo"`
 	Hi       float64 `json:"hi"`
 	BelowOne float64 `json:"belowOne"`
@@ -155,8 +157,8 @@ func (d *drawing) view() (*view, error) {
 	v := &view{
 		Library: echarts.Global, Option: option, Width: l.width / density,
 		RowRoom: l.rowRoom/density + 4, ColRoom: l.colLength/density + 4, RowStride: strideOf(l.rowTicks), ColStride: strideOf(l.colTicks),
-		Rows: h.rows(), Cols: h.cols(), RowAxis: h.rowAxis(), ColAxis: h.colAxis(), Quantity: h.Kind.quantity(),
-		Scale:     viewScale{h.Kind == Errors, h.Kind == LogProbabilities, d.scale.lo, d.scale.hi, belowOne},
+		Rows: h.rows(), Cols: h.cols(), RowAxis: h.rowAxis(), ColAxis: h.colAxis(), Quantity: h.quantity(),
+		Scale:     viewScale{h.Kind == Errors, h.Kind == LogProbabilities, h.Kind == Steps, d.scale.lo, d.scale.hi, belowOne},
 		Colours:   h.Kind.pageColours(),
 		Marks:     []viewMark{},
 		Legend:    []viewEntry{},
@@ -166,13 +168,13 @@ func (d *drawing) view() (*view, error) {
 	v.RowNames, v.ColNames = h.RowSpan.names(h.rows()), h.ColSpan.names(h.cols())
 	for i, m := range d.matrices {
 		v.Names = append(v.Names, h.Matrices[i].Name)
-		values, mask := m.packed()
-		v.Values, v.Masks = append(v.Values, values), append(v.Masks, mask)
+		v.Values = append(v.Values, m.packed())
+		v.Masks, v.Absent = append(v.Masks, m.bits(masked)), append(v.Absent, m.bits(absent))
 	}
 	for _, c := range h.Kind.colours() {
 		v.LightInk = append(v.LightInk, luminance(c) <= darkest)
 	}
-	numbers, size := l.numbers(d.matrices, d.scale)
+	numbers, size := d.numbers()
 	v.Numbers, v.NumberSize = numbers, size/density
 	for _, m := range h.Marks {
 		v.Marks = append(v.Marks, viewMark(m))
@@ -209,11 +211,15 @@ func (d *drawing) texts() []viewText {
 	for i, p := range l.panels {
 		if name := d.Matrices[i].Name; name != "" && l.named {
 			x, y := css(p.Min)
+			y -= float64(l.noteRoom) / density
+			for k, s := range l.notesOf(i) {
+				t = append(t, viewText{x, y + float64(k*lineOf(tickSize))/density - 3, "font-size:10.5px;opacity:.75", s})
+			}
 			t = append(t, viewText{x, y - 18, fmt.Sprintf("max-width:%spx;overflow:hidden;text-overflow:ellipsis;font-size:12px;font-weight:600", px(p.Dx())), name})
 		}
 	}
 	x, y := css(l.bar.Min)
-	return append(t, viewText{x, y - 24, "font-size:11px", d.Kind.quantity()})
+	return append(t, viewText{x, y - 24, "font-size:11px", d.quantity()})
 }
 
 func strideOf(t []tick) int {
@@ -234,21 +240,29 @@ func visibleAll(labels []string) []string {
 	return out
 }
 
-// packed is a matrix for the page: its bits, and which cells are masked. A masked cell's value stays here.
-func (c cells) packed() (values, mask string) {
+// packed is a matrix for the page: the bits of its values. The value of a masked or absent cell stays here.
+func (c cells) packed() string {
 	raw := make([]byte, 4*len(c.value))
-	bits := make([]byte, ceilDiv(len(c.value), 8))
-	some := false
 	for k, v := range c.value {
-		if c.class[k] == masked {
+		if c.class[k] > masked {
+			binary.LittleEndian.PutUint32(raw[4*k:], math.Float32bits(v))
+		}
+	}
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+// bits say which cells are of a class; empty: none.
+func (c cells) bits(of class) string {
+	bits := make([]byte, ceilDiv(len(c.class), 8))
+	some := false
+	for k, class := range c.class {
+		if class == of {
 			bits[k/8] |= 1 << (k % 8)
 			some = true
-			continue
 		}
-		binary.LittleEndian.PutUint32(raw[4*k:], math.Float32bits(v))
 	}
-	if some {
-		mask = base64.StdEncoding.EncodeToString(bits)
+	if !some {
+		return ""
 	}
-	return base64.StdEncoding.EncodeToString(raw), mask
+	return base64.StdEncoding.EncodeToString(bits)
 }

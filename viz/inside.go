@@ -27,22 +27,27 @@ const (
 	mostValue  = 23
 )
 
+func roomForNumbers(cell image.Point) bool { return cell.Y >= leastValue*3/2 && cell.X >= leastValue*2 }
+
 // numbers are the texts of all cells and the size that they fit in; nil where they do not fit.
-func (l layout) numbers(matrices []cells, sc scale) (texts [][]string, size float64) {
-	if l.pool != image.Pt(1, 1) || l.cell.Y < leastValue*3/2 || l.cell.X < leastValue*2 {
+func (d *drawing) numbers() (texts [][]string, size float64) {
+	l := d.layout
+	if d.Kind == Angles || l.pool != image.Pt(1, 1) || !roomForNumbers(l.cell) {
 		return nil, 0
 	}
-	write := formatFor(sc)
+	write := formatFor(d.scale)
 	longest := 0.0
-	for _, m := range matrices {
+	for i, m := range d.matrices {
 		t := make([]string, len(m.value))
 		for k, v := range m.value {
-			switch m.class[k] {
-			case masked:
+			switch {
+			case d.written != nil:
+				t[k] = d.written(i, k/m.cols, k%m.cols)
+			case m.class[k] <= masked:
 				continue
-			case zero:
+			case m.class[k] == zero:
 				t[k] = "0"
-			case finite:
+			case m.class[k] == finite:
 				t[k] = write(float64(v))
 			default:
 				t[k] = m.class[k].name()
@@ -82,7 +87,9 @@ func formatFor(sc scale) func(float64) string {
 		switch {
 		case v == 0:
 			return strconv.FormatFloat(v, 'g', 1, 64)
-		case sc.kind == LogProbabilities || most >= 1e5 || most < 0.01:
+		case sc.kind == Steps && v == math.Trunc(v) && math.Abs(v) < 1e5:
+			return strconv.FormatFloat(v, 'f', 0, 64)
+		case sc.kind == LogProbabilities || sc.kind == Steps || most >= 1e5 || most < 0.01:
 			return number(v, 2)
 		case most >= 1000:
 			return strconv.FormatFloat(v, 'f', 0, 64)

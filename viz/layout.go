@@ -55,10 +55,13 @@ type layout struct {
 	turn          float64 // of the column labels, degrees
 	titleLines    []string
 	subtitleLines []string
-	rowRoom       int  // width of the row labels
-	colRoom       int  // height of the column labels
-	colLength     int  // their length, along them
-	named         bool // panels have names above them
+	rowRoom       int        // width of the row labels
+	colRoom       int        // height of the column labels
+	colLength     int        // their length, along them
+	named         bool       // panels have names above them
+	notes         [][]string // under the names, by panel; nil: none, or no room
+	noteRoom      int        // height of all lines of notes
+	quantity      string
 	bar           image.Rectangle
 	legendTop     int
 	legendLines   [][]entry
@@ -82,6 +85,9 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 			l.named, nameHigh = true, lineOf(nameSize)
 		}
 	}
+	l.note(h, drawn.X)
+	nameHigh += l.noteRoom
+	l.quantity = printed(regular(), h.quantity())
 	left := margin + lineOf(axisSize) + l.rowRoom + tickLength + 8
 	if l.turn > 0 { // turned labels reach out to the left
 		left = max(left, margin+int(float64(l.colLength)*math.Cos(l.turn*math.Pi/180))-cell.X/2)
@@ -90,18 +96,19 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 	panelsWide := across*drawn.X + (across-1)*gap
 	panelsHigh := down*drawn.Y + (down-1)*(gap+nameHigh) + nameHigh
 	barLeft := left + panelsWide + 2*gap
-	l.width = barLeft + barWidth + max(widestTick(bar)+tickLength+10, int(regular().width(h.Kind.quantity(), tickSize))-barWidth+4) + margin
+	l.width = barLeft + barWidth + max(widestTick(bar)+tickLength+10, int(regular().width(l.quantity, tickSize))-barWidth+4) + margin
 
 	// text over and under the picture
 	title := printed(bold(), h.Title)
-	l.width = max(l.width, 2*margin+int(min(max(minText, bold().width(title, titleSize)+2), allWide)))
-	room := float64(l.width - 2*margin)
+	room := h.roomOf()
+	l.width = max(l.width, 2*margin+int(min(max(float64(min(minText, room.X)), bold().width(title, titleSize)+2), float64(room.X))))
+	wide := float64(l.width - 2*margin)
 	y := margin
 	if title != "" {
-		l.titleLines = []string{bold().fit(title, titleSize, room)}
+		l.titleLines = []string{bold().fit(title, titleSize, wide)}
 		y += lineOf(titleSize)
 	}
-	l.subtitleLines = wrap(subtitle, " • ", subtitleSize, room)
+	l.subtitleLines = wrap(subtitle, " • ", subtitleSize, wide)
 	y += len(l.subtitleLines) * lineOf(subtitleSize)
 	y += gap - 6
 
@@ -123,12 +130,38 @@ func (h Heatmap) plan(bar scale, subtitle []string, legend []entry, pool, cell i
 	y = max(top+panelsHigh+tickLength+l.colRoom+8+lineOf(axisSize), l.bar.Max.Y+tickSize)
 
 	l.legendTop = y + 12
-	l.legendLines = wrapEntries(legend, room)
+	l.legendLines = wrapEntries(legend, wide)
 	if len(legend) > 0 {
 		y = l.legendTop + len(l.legendLines)*(lineOf(legendSize)+7)
 	}
 	l.height = y + margin - 6
 	return l
+}
+
+// note wraps the notes of all panels, where the longest fits the width of one.
+func (l *layout) note(h Heatmap, width int) {
+	var notes [][]string
+	most := 0
+	for _, m := range h.Matrices {
+		parts := make([]string, len(m.Notes))
+		for i, s := range m.Notes {
+			if parts[i] = printed(regular(), s); regular().width(parts[i], tickSize) > float64(width) {
+				return
+			}
+		}
+		lines := wrap(parts, " • ", tickSize, float64(width))
+		notes, most = append(notes, lines), max(most, len(lines))
+	}
+	if most > 0 {
+		l.notes, l.noteRoom = notes, most*lineOf(tickSize)+6
+	}
+}
+
+func (l layout) notesOf(panel int) []string {
+	if l.notes == nil {
+		return nil
+	}
+	return l.notes[panel]
 }
 
 // rowStep is the least distance of row labels: indices read well with some of them left out, tokens want to be complete.
@@ -161,6 +194,9 @@ func (h Heatmap) grid() (across int, cell, pool image.Point) {
 	n := len(h.Matrices)
 	least := math.Inf(1)
 	for g := 1; g <= n; g++ {
+		if h.columns > 0 && g != min(h.columns, n) {
+			continue
+		}
 		box := h.side(n, g)
 		c, p := h.cellIn(box)
 		wide := float64(ceilDiv(h.cols(), p.X)*c.X+gap) * float64(g)
@@ -189,9 +225,18 @@ func PanelSide(n int) int {
 // side is the room of a panel when across of n stand in a line.
 func (h Heatmap) side(n, across int) image.Point {
 	down := ceilDiv(n, across)
+	room := h.roomOf()
 	return image.Pt(
-		min(max((allWide-(across-1)*gap)/across, leastSide), oneSide),
-		min(max((allHigh-(down-1)*gap)/down, leastSide), oneSide))
+		min(max((room.X-(across-1)*gap)/across, leastSide), oneSide),
+		min(max((room.Y-(down-1)*gap)/down, leastSide), oneSide))
+}
+
+// roomOf is the room of all panels.
+func (h Heatmap) roomOf() image.Point {
+	if h.room == (image.Point{}) {
+		return image.Pt(allWide, allHigh)
+	}
+	return h.room
 }
 
 // cellIn fits a matrix into a box: cells of whole pixels, square unless the matrix is much longer one way.

@@ -16,7 +16,7 @@ type entry struct {
 // legend names what the picture shows beside the scale.
 func (h Heatmap) legend(s summary, quote func(string) string) []entry {
 	var l []entry
-	for _, c := range []class{masked, zero, nan, posInf, negInf} {
+	for _, c := range []class{masked, absent, zero, nan, posInf, negInf, hole, rewritten} {
 		if s.count[c] > 0 {
 			l = append(l, entry{class: c, text: fmt.Sprintf("%s: %s", c.name(), counted(s.count[c], "cell"))})
 		}
@@ -72,13 +72,16 @@ func (h Heatmap) subtitle(s summary, pool image.Point) []string {
 		parts = append(parts, fmt.Sprintf("%s to %s", number(s.min, 4), number(s.max, 4)))
 	}
 	if pool != image.Pt(1, 1) {
-		pick := "largest magnitude"
-		if h.Kind != Scores && h.Kind != Signed {
-			pick = "maximum"
+		pick := "maximum"
+		switch h.Kind {
+		case Scores, Signed, Steps:
+			pick = "largest magnitude"
+		case Angles:
+			pick = "first"
 		}
 		parts = append(parts, fmt.Sprintf("pooled: each pixel is the %s of %d × %d cells", pick, pool.Y, pool.X))
 	}
-	return parts
+	return append(parts, h.said...)
 }
 
 func counted(n int, what string) string {

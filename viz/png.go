@@ -1,19 +1,9 @@
 package viz
 
 import (
-	"bytes"
-	"fmt"
 	"image"
-	"image/png"
 	"strconv"
 )
-
-// Picture is a rendered PNG, the size to show it at in CSS pixels (half of its own, so that it is crisp), and its description.
-type Picture struct {
-	PNG           []byte
-	Width, Height int
-	Alt           string
-}
 
 // PNG renders the heatmap as a labelled picture of its own background. A matrix with more cells than there are pixels for
 // is pooled, and the subtitle says so. The error is an *[InputError].
@@ -45,30 +35,34 @@ func (h Heatmap) prepare() *drawing {
 	for i := range h.Matrices {
 		d.matrices[i] = h.pool(i, pool.Y, pool.X, &d.summary)
 	}
-	d.scale = h.Kind.scale(d.summary)
+	if d.scale = h.Kind.scale(d.summary); h.shared != nil {
+		d.scale = *h.shared
+	}
 	d.layout = h.plan(d.scale, h.subtitle(d.summary, pool), h.legend(d.summary, printedLabel), pool, cell, across)
 	return d
 }
 
 func (d *drawing) picture() (Picture, error) {
+	return drawn{d.paint().Paletted, d.describe(d.summary)}.picture(d.Title)
+}
+
+// paint draws everything.
+func (d *drawing) paint() *canvas {
 	l := d.layout
 	c := newCanvas(l.width, l.height, d.Kind)
-	texts, size := l.numbers(d.matrices, d.scale)
+	texts, size := d.numbers()
 	for i, m := range d.matrices {
 		c.panel(l, i, m, d.scale, texts != nil)
 	}
 	c.numbers(l, d.matrices, texts, size)
+	if d.Kind == Angles {
+		c.arrows(l, d.matrices)
+	}
 	c.marks(l, d.Marks)
 	c.labels(l, d.Heatmap)
 	c.bar(l, d.scale)
 	c.legend(l)
-
-	var b bytes.Buffer
-	e := png.Encoder{CompressionLevel: png.BestSpeed}
-	if err := e.Encode(&b, c.Paletted); err != nil {
-		return Picture{}, fmt.Errorf("heatmap %q: %w", d.Title, err)
-	}
-	return Picture{b.Bytes(), l.width / density, l.height / density, d.describe(d.summary)}, nil
+	return c
 }
 
 // panel draws the cells of a matrix. Where their values are to be written in them, so are the names of their classes.
@@ -81,13 +75,14 @@ func (c *canvas) panel(l layout, i int, m cells, sc scale, written bool) {
 			k := row*m.cols + col
 			r := image.Rect(p.Min.X+col*l.cell.X, first.Min.Y, p.Min.X+(col+1)*l.cell.X, first.Max.Y)
 			switch m.class[k] {
+			case absent:
 			case masked:
 				c.fillMasked(r)
 			case finite:
 				c.fill(r, uint8(step(sc.norm(float64(m.value[k])), steps)))
 			default:
 				c.fill(r, indexOf[m.class[k]])
-				if !written {
+				if !written || m.class[k] == hole {
 					c.sign(r, m.class[k])
 				}
 			}
@@ -111,8 +106,11 @@ func (c *canvas) labels(l layout, h Heatmap) {
 	axis := style{face: regular(), size: axisSize, ink: ink}
 	for i, p := range l.panels {
 		if name := h.Matrices[i].Name; name != "" && l.named {
-			c.text(float64(p.Min.X), float64(p.Min.Y)-nameSize*0.42,
+			c.text(float64(p.Min.X), float64(p.Min.Y-l.noteRoom)-nameSize*0.42,
 				bold().fit(printed(bold(), name), nameSize, float64(p.Dx())), style{face: bold(), size: nameSize, ink: ink})
+		}
+		for k, s := range l.notesOf(i) {
+			c.left(float64(p.Min.X), float64(p.Min.Y-l.noteRoom+k*lineOf(tickSize))+tickSize*0.6, s, ticks)
 		}
 		if i%l.across == 0 {
 			for _, t := range l.rowTicks {
@@ -152,7 +150,7 @@ func (c *canvas) bar(l layout, sc scale) {
 	}
 	st := style{face: regular(), size: tickSize, ink: dim}
 	strong := style{face: bold(), size: tickSize, ink: ink}
-	c.left(float64(b.Min.X), float64(b.Min.Y)-barNameGap, sc.kind.quantity(), style{face: regular(), size: tickSize, ink: ink})
+	c.left(float64(b.Min.X), float64(b.Min.Y)-barNameGap, l.quantity, style{face: regular(), size: tickSize, ink: ink})
 	for _, t := range l.barTicks(sc) {
 		at := image.Rect(b.Max.X+1, t.y-1, b.Max.X+1+tickLength, t.y+1)
 		if t.strong { // across the bar
@@ -183,7 +181,7 @@ func (c *canvas) legend(l layout) {
 			case e.class == masked:
 				c.fillMasked(r)
 				c.frame(r, 1, line)
-			default:
+			default: // of an absent cell paper in a frame
 				c.fill(r, indexOf[e.class])
 				c.sign(r, e.class)
 				c.frame(r, 1, line)

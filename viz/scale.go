@@ -18,7 +18,12 @@ type scale struct {
 
 func (k Kind) scale(s summary) scale {
 	switch k {
-	case Probabilities:
+	case Angles:
+		return scale{kind: k, lo: -math.Pi, hi: math.Pi}
+	case Steps:
+		hi := max(math.Abs(s.min), math.Abs(s.max), 1)
+		return scale{kind: k, lo: -hi, hi: hi}
+	case Probabilities, Amounts, slots:
 		hi := s.max
 		if hi <= 0 {
 			hi = 1
@@ -54,6 +59,9 @@ func (s scale) exceeds() bool { return s.kind == Errors && s.hi > 1 }
 func (s scale) norm(v float64) float64 {
 	if s.kind == LogProbabilities {
 		return clamp((math.Log(v) - math.Log(s.lo)) / (math.Log(s.hi) - math.Log(s.lo)))
+	}
+	if s.kind == Steps {
+		return clamp(0.5 + math.Asinh(v)/math.Asinh(s.hi)/2)
 	}
 	if s.kind != Errors {
 		return clamp((v/2 - s.lo/2) / (s.hi/2 - s.lo/2)) // halves: hi - lo may pass the largest f64 only in theory, f32 never
@@ -93,6 +101,17 @@ func (s scale) ticks() []float64 {
 	t := []float64{s.lo}
 	if s.kind == LogProbabilities {
 		for p := math.Floor(math.Log10(s.lo)) + 1; math.Pow(10, p) < s.hi; p++ {
+			t = append(t, math.Pow(10, p))
+		}
+	} else if s.kind == Angles {
+		t = append(t, -math.Pi/2, 0, math.Pi/2)
+	} else if s.kind == Steps {
+		top := math.Ceil(math.Log10(s.hi)) - 1
+		for p := top; p >= 0; p-- {
+			t = append(t, -math.Pow(10, p))
+		}
+		t = append(t, 0)
+		for p := 0.0; p <= top; p++ {
 			t = append(t, math.Pow(10, p))
 		}
 	} else if s.exceeds() {
@@ -152,6 +171,18 @@ func (s scale) text(v float64) string {
 	if s.open && v == s.lo {
 		return "≤ " + number(v, 3)
 	}
+	if s.kind == Angles {
+		switch v {
+		case -math.Pi:
+			return "-π"
+		case math.Pi:
+			return "π"
+		case -math.Pi / 2:
+			return "-π/2"
+		case math.Pi / 2:
+			return "π/2"
+		}
+	}
 	return number(v, 3)
 }
 
@@ -166,8 +197,11 @@ type barTick struct {
 func (l layout) barTicks(s scale) []barTick {
 	all := s.ticks()
 	order := append([]float64{all[len(all)-1], all[0]}, all...)
-	if s.kind == Errors {
+	switch s.kind {
+	case Errors:
 		order = append([]float64{1}, order...)
+	case Steps, Angles:
+		order = append([]float64{0}, order...)
 	}
 	var out []barTick
 	for i, v := range order {

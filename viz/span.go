@@ -96,9 +96,9 @@ func (h Heatmap) checkSpans() error {
 		switch {
 		case a.s == (Span{}):
 		case a.s.From < 0 || a.s.len() < a.n:
-			return &InputError{h.Title, -1, fmt.Sprintf("%d %ss do not stand for the indices from %d up to %d", a.n, a.what, a.s.From, a.s.To)}
+			return &InputError{Title: h.Title, Matrix: -1, Reason: fmt.Sprintf("%d %ss do not stand for the indices from %d up to %d", a.n, a.what, a.s.From, a.s.To)}
 		case a.labels != nil && a.s.len() != a.n:
-			return &InputError{h.Title, -1, fmt.Sprintf("labels of single %ss, which are pooled", a.what)}
+			return &InputError{Title: h.Title, Matrix: -1, Reason: fmt.Sprintf("labels of single %ss, which are pooled", a.what)}
 		}
 	}
 	return nil
