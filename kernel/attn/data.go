@@ -8,8 +8,9 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// Load reads an array of f32 or f64 from a .npy file, or the one called member from a .npz file. A relative path starts at the
-// cell's working directory. Axes are, by the number of dimensions: "dim"; "seq hidden"; "heads seq dim"; "batch heads
+// Load reads an array from a .npy file, or the one called member from a .npz or .safetensors file, or from the
+// .safetensors files that an index (model.safetensors.index.json) lists. Its numbers may be f16, bf16, f32 or f64. A relative
+// path starts at the cell's working directory. Axes are, by the number of dimensions: "dim"; "seq hidden"; "heads seq dim"; "batch heads
 // seq dim". Where they are others, say so: Load(...).Axes("seq heads dim").
 func Load(path string, member ...string) Tensor {
 	if !strings.HasPrefix(path, "/") {

@@ -1,4 +1,4 @@
-// Package tensorfile reads arrays from files that users bring: NumPy's .npy and .npz. A header is believed only as far as
+// Package tensorfile reads arrays from files that users bring: NumPy's .npy and .npz, and .safetensors. A header is believed only as far as
 // the file bears it out, so that a hostile one makes nothing allocate more than the file holds.
 package tensorfile
 
@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -24,8 +25,8 @@ func (e *Error) Error() string { return e.Path + ": " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Load reads the array of a .npy file, or the named one of a .npz file, as f32 in C order. member may be empty where
-// there is one array. Errors are [*Error].
+// Load reads the array of a .npy file, or the named one of a .npz or .safetensors file or of the index of several of these, as
+// f32 in C order. member may be empty where there is one array. Errors are [*Error].
 func Load(path, member string) (shape []int, data []float32, err error) {
 	shape, data, err = load(path, member)
 	if err != nil {
@@ -35,6 +36,9 @@ func Load(path, member string) (shape []int, data []float32, err error) {
 }
 
 func load(path, member string) (shape []int, data []float32, err error) {
+	if strings.HasSuffix(path, indexEnding) {
+		return readShards(path, member)
+	}
 	f, size, err := openRegular(path)
 	if err != nil {
 		return nil, nil, err
@@ -50,10 +54,12 @@ func load(path, member string) (shape []int, data []float32, err error) {
 		return loadMember(f, size, member)
 	case member != "" && start == npyMagic[:4]:
 		return nil, nil, fmt.Errorf("a .npy file holds one array and no %q", member)
+	case strings.HasSuffix(path, ".safetensors") || isSafetensors(f, size):
+		return readSafetensors(f, size, member)
 	}
 	shape, data, err = readNpy(f, size)
 	if errors.Is(err, errNotNpy) {
-		err = errors.New("neither a .npy nor a .npz file")
+		err = errors.New("neither a .npy, a .npz nor a .safetensors file")
 	}
 	return shape, data, err
 }
@@ -112,17 +118,11 @@ func loadMember(f io.ReaderAt, size int64, member string) ([]int, []float32, err
 		}
 	}
 	sort.Strings(arrays)
-	if member == "" && len(arrays) == 1 {
-		member = arrays[0]
+	member, err = choose(arrays, member)
+	if err != nil {
+		return nil, nil, err
 	}
 	file := found[member]
-	if file == nil {
-		holds := "it holds " + list(arrays)
-		if member == "" {
-			return nil, nil, fmt.Errorf("say which array: %s", holds)
-		}
-		return nil, nil, fmt.Errorf("no array %q: %s", member, holds)
-	}
 	if file.UncompressedSize64 > 8*maxElements+maxNpyHeader {
 		return nil, nil, fmt.Errorf("array %q has %d bytes, too many", member, file.UncompressedSize64)
 	}
@@ -140,6 +140,19 @@ func loadMember(f io.ReaderAt, size int64, member string) ([]int, []float32, err
 		return nil, nil, fmt.Errorf("array %q: %v", member, err)
 	}
 	return shape, data, nil
+}
+
+// choose returns the array that is meant: the named one, or the only one.
+func choose(names []string, member string) (string, error) {
+	switch {
+	case member == "" && len(names) == 1:
+		return names[0], nil
+	case member == "":
+		return "", errors.New("say which array: it holds " + list(names))
+	case !slices.Contains(names, member):
+		return "", fmt.Errorf("no array %q: it holds %s", member, list(names))
+	}
+	return member, nil
 }
 
 // list writes at most a dozen names.

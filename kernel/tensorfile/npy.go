@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -27,8 +26,7 @@ var errNotNpy = errors.New("not a .npy file")
 
 // npyHeader describes the array of a .npy file.
 type npyHeader struct {
-	order   binary.ByteOrder
-	size    int // bytes an element: 4 or 8
+	element
 	fortran bool
 	shape   []int
 	count   int
@@ -41,9 +39,9 @@ func readNpy(r io.Reader, size int64) (shape []int, data []float32, err error) {
 		return nil, nil, err
 	}
 	if want := int64(h.count) * int64(h.size); size-used != want {
-		return nil, nil, fmt.Errorf("%d bytes of data, but shape %v of f%d needs %d", size-used, h.shape, h.size*8, want)
+		return nil, nil, fmt.Errorf("%d bytes of data, but shape %v of %s needs %d", size-used, h.shape, h.name, want)
 	}
-	data, err = readElements(r, h)
+	data, err = h.read(r, h.count)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,17 +98,12 @@ func parseNpyHeader(text string) (npyHeader, error) {
 		case "descr":
 			descr := p.quoted()
 			if p.bad {
-				return h, errors.New("a structured dtype, only f32 and f64 can be loaded")
+				return h, errors.New("a structured dtype, only f16, f32 and f64 can be loaded")
 			}
-			switch descr {
-			case "<f4", "<f8":
-				h.order = binary.LittleEndian
-			case ">f4", ">f8":
-				h.order = binary.BigEndian
-			default:
-				return h, fmt.Errorf("dtype %.40q, only f32 and f64 can be loaded", descr)
+			var ok bool
+			if h.element, ok = npyElement(descr); !ok {
+				return h, fmt.Errorf("dtype %.40q, only f16, f32 and f64 can be loaded", descr)
 			}
-			h.size = int(descr[2] - '0')
 		case "fortran_order":
 			h.fortran = p.accept("True")
 			if !h.fortran {
@@ -135,6 +128,17 @@ func parseNpyHeader(text string) (npyHeader, error) {
 	n, err := Elements(h.shape)
 	h.count = n
 	return h, err
+}
+
+func npyElement(descr string) (element, bool) {
+	if len(descr) != 3 || descr[0] != '<' && descr[0] != '>' {
+		return element{}, false
+	}
+	e, ok := elements[map[string]string{"f2": "F16", "f4": "F32", "f8": "F64"}[descr[1:]]]
+	if descr[0] == '>' {
+		e.order = binary.BigEndian
+	}
+	return e, ok
 }
 
 // Elements is the number of elements of a shape, none of whose sizes may be below 1.
@@ -213,32 +217,6 @@ func (p *literal) tuple() []int {
 		}
 	}
 	return shape
-}
-
-// readElements reads h.count elements, growing with what arrives.
-func readElements(r io.Reader, h npyHeader) ([]float32, error) {
-	const step = 1 << 16
-	buf := make([]byte, min(h.count, step)*h.size)
-	data := make([]float32, 0, min(h.count, 4*step))
-	for len(data) < h.count {
-		n := min(h.count-len(data), step)
-		if _, err := io.ReadFull(r, buf[:n*h.size]); err != nil {
-			return nil, fmt.Errorf("data ends after %d of %d elements", len(data), h.count)
-		}
-		for i := range n {
-			if h.size == 4 {
-				data = append(data, math.Float32frombits(h.order.Uint32(buf[4*i:])))
-				continue
-			}
-			wide := math.Float64frombits(h.order.Uint64(buf[8*i:]))
-			v := float32(wide)
-			if math.IsInf(float64(v), 0) && !math.IsInf(wide, 0) {
-				return nil, fmt.Errorf("value %g of element %d does not fit f32", wide, len(data))
-			}
-			data = append(data, v)
-		}
-	}
-	return data, nil
 }
 
 // fromFortran reorders data whose first index runs fastest so that the last one does.
