@@ -49,8 +49,13 @@ func drawRequest(t *rapid.T) Request {
 		m := drawMap(t)
 		pooled = &m
 	}
+	var drawing *Drawing
+	if rapid.Bool().Draw(t, "draw") {
+		d := drawDrawing(t)
+		drawing = &d
+	}
 	return Request{
-		Map: pooled, Log: rapid.Bool().Draw(t, "log"),
+		Draw: drawing, Map: pooled, Log: rapid.Bool().Draw(t, "log"),
 		Display: show, Kind: Kind(rapid.Uint8().Draw(t, "kind")), Number: rapid.Int().Draw(t, "number"), Name: text.Draw(t, "name"),
 		Hash: text.Draw(t, "hash"), Path: text.Draw(t, "path"), Member: text.Draw(t, "member"), Text: text.Draw(t, "text"),
 		IDs: rapid.SliceOf(rapid.Int()).Draw(t, "ids"), Shape: rapid.SliceOf(rapid.Int()).Draw(t, "shape"),
@@ -58,6 +63,18 @@ func drawRequest(t *rapid.T) Request {
 		Style: PictureStyle(rapid.Uint8().Draw(t, "style")), Op: Op(rapid.Uint8().Draw(t, "op")), Params: drawParams(t),
 		Controls: rapid.SliceOfN(rapid.Custom(drawControl), 0, 3).Draw(t, "controls"),
 		DataLen:  rapid.Int().Draw(t, "data"), Within: rapid.Float64().Draw(t, "within"),
+	}
+}
+
+func drawDrawing(t *rapid.T) Drawing {
+	n, ns, small := rapid.Int(), rapid.SliceOf(rapid.Int()), rapid.Uint8()
+	write := rapid.Custom(func(t *rapid.T) CacheWrite {
+		return CacheWrite{Trim: rapid.Bool().Draw(t, "trim"), Length: n.Draw(t, "length"), Slots: ns.Draw(t, "slots"), Positions: ns.Draw(t, "positions")}
+	})
+	return Drawing{
+		Subject: Subject(small.Draw(t, "subject")), Statistic: Statistic(small.Draw(t, "statistic")), Statistics: rapid.Bool().Draw(t, "statistics"),
+		Difference: Difference(small.Draw(t, "difference")), Heads: ns.Draw(t, "heads"), Query: n.Draw(t, "query"), Rows: n.Draw(t, "rows"),
+		Rotations: rapid.SliceOfN(rapid.Custom(drawParams), 0, 3).Draw(t, "rotations"), Writes: rapid.SliceOfN(write, 0, 3).Draw(t, "writes"),
 	}
 }
 

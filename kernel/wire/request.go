@@ -15,8 +15,8 @@ const (
 	KindList             // Answer: all named tensors, and this connection's unnamed ones
 	KindRun              // Op, IDs, Params. Answer: the tensors it made
 	KindDownload         // IDs[0]. Answer: DataLen bytes follow
-	KindPicture          // IDs, Text (title), Labels, Picture. Answer: DisplayID
-	KindCheck            // IDs[0], Labels. Answer: DisplayID, Verdict, Text (the report)
+	KindPicture          // IDs, Text (title), Labels, Style, Draw. Answer: DisplayID
+	KindCheck            // IDs[0], Labels, Draw. Answer: DisplayID, Verdict, Text (the report)
 	KindShow             // Display. Answer: DisplayID
 	KindDisplay          // Name is a display's ID. Answer: Display, which the device process then forgets
 	KindStatus           // Answer: Status
@@ -26,11 +26,12 @@ const (
 	KindExplore          // IDs[0], Text (title), Labels, Controls. Answer: DisplayID
 	KindRerun            // Number is an exploration, Controls its settings. Answer: Display
 	KindRelease          // Number is an exploration or a live map, which ends
-	KindCompare          // IDs[0] with IDs[1], Labels, Within. Answer: DisplayID, Verdict, Text (the report)
+	KindCompare          // IDs[0] with IDs[1], Labels, Within, Draw. Answer: DisplayID, Verdict, Text (the report)
 	KindMap              // IDs q, k or a matrix, Params, Map, Text (title), Labels, Log. Answer: DisplayID
 	KindTile             // Number is a live map, Map one head of it. Answer: Tile; DataLen bytes follow
 	KindOpenControl      // to the proxy: Name (the nonce), Controls[0]. Answer: Text, the model to show; none where no page shows it
 	KindTurned           // to the proxy, after KindOpenControl. Answer, once a page has turned the control: Control; none where a page closed it
+	KindDraw             // Draw, IDs, Text (title), Labels, Log. Answer: DisplayID
 	kindEnd
 )
 
@@ -40,6 +41,7 @@ type PictureStyle uint8
 const (
 	StylePNG  PictureStyle = iota // labelled PNG and text/plain
 	StyleHTML                     // go-echarts, text/html
+	StyleGallery                  // text/html in which a click enlarges a panel
 )
 
 // Request is one message of a client. Kind says which fields count.
@@ -63,6 +65,7 @@ type Request struct {
 	Within   float64 // absolute allowance of a comparison
 	Map      *Map
 	Log      bool // probabilities on a logarithmic scale
+	Draw     *Drawing
 	DataLen  int  // bytes of f32 that follow the frame
 }
 
@@ -97,4 +100,5 @@ func (r *Request) fields(c *codec) {
 	c.float(18, &r.Within)
 	optional(c, 19, &r.Map)
 	c.bool(20, &r.Log)
+	optional(c, 21, &r.Draw)
 }
