@@ -39,9 +39,9 @@ const (
 type PictureStyle uint8
 
 const (
-	StylePNG  PictureStyle = iota // labelled PNG and text/plain
-	StyleHTML                     // go-echarts, text/html
-	StyleGallery                  // text/html in which a click enlarges a panel
+	StylePNG     PictureStyle = iota // labelled PNG and text/plain
+	StyleHTML                        // go-echarts, text/html
+	StyleGallery                     // text/html in which a click enlarges a panel
 )
 
 // Request is one message of a client. Kind says which fields count.
@@ -66,7 +66,7 @@ type Request struct {
 	Map      *Map
 	Log      bool // probabilities on a logarithmic scale
 	Draw     *Drawing
-	DataLen  int  // bytes of f32 that follow the frame
+	DataLen  int // bytes of f32 that follow the frame
 }
 
 // Encode returns the frame's body.
