@@ -71,11 +71,12 @@ type Heatmap struct {
 	Pooling string
 	// Quantity is what a value is called, with its unit, as "entropy (bits)". Empty: by the kind.
 	Quantity string
+	// Columns is how many panels stand side by side. 0: as many as look best.
+	Columns  int
 	Matrices []Matrix
 	Marks    []Mark
 
 	room    image.Point                       // of all panels; zero: the usual
-	columns int                               // of panels; 0: chosen
 	shared  *scale                            // instead of one of its own
 	written func(matrix, row, col int) string // instead of values in cells
 	said    []string                          // more of the subtitle
@@ -119,6 +120,9 @@ func (h Heatmap) quantity() string { return or(h.Quantity, h.Kind.quantity()) }
 func (h Heatmap) check() error {
 	if h.Kind > slots {
 		return &InputError{Title: h.Title, Matrix: -1, Reason: fmt.Sprintf("unknown kind %d", h.Kind)}
+	}
+	if h.Columns < 0 {
+		return &InputError{Title: h.Title, Matrix: -1, Reason: fmt.Sprintf("%d columns of panels", h.Columns)}
 	}
 	if len(h.Matrices) == 0 {
 		return &InputError{Title: h.Title, Matrix: -1, Reason: "no matrix to draw"}

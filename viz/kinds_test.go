@@ -123,12 +123,11 @@ func comparison() Sheet {
 		steps.Values[i] = float32(g.IntN(5) - 2)
 	}
 	steps.Values[40] = -4711
-	mark := []Mark{{Row: 4, Col: 4, Label: "worst"}}
-	side := func(title string, kind Kind, m Matrix) Heatmap {
-		return Heatmap{Title: title, Kind: kind, RowAxis: "query", ColAxis: "key", Matrices: []Matrix{m}, Marks: mark}
-	}
+	worst := func(m int) Mark { return Mark{Matrix: m, Row: 4, Col: 4, Label: "worst"} }
+	mine.Name, want.Name, steps.Name = "p", "expected", "p - expected"
 	return Sheet{Title: "Compare p with expected: 45 cells, worst 4711 f32 steps at query 4, key 4", Pictures: []Drawable{
-		side("p", Probabilities, mine), side("expected", Probabilities, want), side("p - expected", Steps, steps)}}
+		Heatmap{Title: "Both", Kind: Probabilities, RowAxis: "query", ColAxis: "key", Columns: 2, Matrices: []Matrix{mine, want}, Marks: []Mark{worst(0), worst(1)}},
+		Heatmap{Title: "Difference", Kind: Steps, RowAxis: "query", ColAxis: "key", Columns: 1, Matrices: []Matrix{steps}, Marks: []Mark{worst(0)}}}}
 }
 
 func noted(heads, n int) Heatmap {

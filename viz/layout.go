@@ -194,7 +194,7 @@ func (h Heatmap) grid() (across int, cell, pool image.Point) {
 	n := len(h.Matrices)
 	least := math.Inf(1)
 	for g := 1; g <= n; g++ {
-		if h.columns > 0 && g != min(h.columns, n) {
+		if h.Columns > 0 && g != min(h.Columns, n) {
 			continue
 		}
 		box := h.side(n, g)

@@ -86,9 +86,7 @@ func (s Sheet) draw() (drawn, error) {
 	}
 	for _, p := range s.Pictures {
 		if h, ok := p.(Heatmap); ok && across > 1 {
-			side := max(sheetWide/across-beside, thin)
-			h.room = image.Pt(side, side)
-			p = h
+			p = h.beside(across, s.columns(across))
 		}
 		d, err := p.draw()
 		if err != nil {
@@ -108,6 +106,33 @@ func (s Sheet) draw() (drawn, error) {
 		draw.Draw(all, places[i], m, image.Point{}, draw.Src)
 	}
 	return drawn{palettedOf(all), s.describe(texts)}, nil
+}
+
+// columns is how many columns of panels stand side by side.
+func (s Sheet) columns(across int) int {
+	most := across
+	for i := 0; i < len(s.Pictures); i += across {
+		sum := 0
+		for _, p := range s.Pictures[i:min(i+across, len(s.Pictures))] {
+			h, _ := p.(Heatmap)
+			sum += max(h.Columns, 1)
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// beside is a heatmap with its share of a sheet's width: panels of one shape come out equally large in all pictures of a line whose
+// panels stand in as many lines.
+func (h Heatmap) beside(across, columns int) Heatmap {
+	mine := max(h.Columns, 1)
+	unit := max((sheetWide-across*beside)/columns-gap, thin)
+	down := 1
+	if h.Columns > 0 {
+		down = ceilDiv(len(h.Matrices), h.Columns)
+	}
+	h.room = image.Pt(mine*(unit+gap)-gap, down*(unit+gap)-gap)
+	return h
 }
 
 // places says where each picture stands, and how large the whole is.
