@@ -112,6 +112,8 @@ type Answer struct {
 	Status    *Status
 	Tile      *Tile
 	Control   *Control
+	Finding   *Finding
+	Call      *Call
 	DataLen   int // bytes of f32 that follow the frame
 }
 
@@ -138,4 +140,6 @@ func (a *Answer) fields(c *codec) {
 	c.int(10, &a.DataLen)
 	optional(c, 11, &a.Tile)
 	optional(c, 12, &a.Control)
+	optional(c, 13, &a.Finding)
+	optional(c, 14, &a.Call)
 }

@@ -54,8 +54,12 @@ func drawRequest(t *rapid.T) Request {
 		d := drawDrawing(t)
 		drawing = &d
 	}
+	var question *Question
+	if rapid.Bool().Draw(t, "question") {
+		question = &Question{Topic: text.Draw(t, "topic"), Roles: rapid.SliceOf(text).Draw(t, "roles"), Settings: drawFacts(t)}
+	}
 	return Request{
-		Draw: drawing, Map: pooled, Log: rapid.Bool().Draw(t, "log"),
+		Question: question, Draw: drawing, Map: pooled, Log: rapid.Bool().Draw(t, "log"),
 		Display: show, Kind: Kind(rapid.Uint8().Draw(t, "kind")), Number: rapid.Int().Draw(t, "number"), Name: text.Draw(t, "name"),
 		Hash: text.Draw(t, "hash"), Path: text.Draw(t, "path"), Member: text.Draw(t, "member"), Text: text.Draw(t, "text"),
 		IDs: rapid.SliceOf(rapid.Int()).Draw(t, "ids"), Shape: rapid.SliceOf(rapid.Int()).Draw(t, "shape"),
@@ -76,6 +80,12 @@ func drawDrawing(t *rapid.T) Drawing {
 		Difference: Difference(small.Draw(t, "difference")), Heads: ns.Draw(t, "heads"), Query: n.Draw(t, "query"), Rows: n.Draw(t, "rows"),
 		Rotations: rapid.SliceOfN(rapid.Custom(drawParams), 0, 3).Draw(t, "rotations"), Writes: rapid.SliceOfN(write, 0, 3).Draw(t, "writes"),
 	}
+}
+
+func drawFacts(t *rapid.T) []Fact {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Fact {
+		return Fact{Name: rapid.String().Draw(t, "name"), Numbers: rapid.SliceOf(rapid.Float64()).Draw(t, "numbers"), Words: rapid.SliceOf(rapid.String()).Draw(t, "words")}
+	}), 0, 3).Draw(t, "facts")
 }
 
 func drawMap(t *rapid.T) Map {
@@ -126,6 +136,15 @@ func drawAnswer(t *rapid.T) Answer {
 		n, ns, f := rapid.Int(), rapid.SliceOf(rapid.Int()), rapid.Float64()
 		a.Tile = &Tile{Head: n.Draw(t, "head"), Rows: n.Draw(t, "rows"), Cols: n.Draw(t, "cols"), Queries: ns.Draw(t, "queries"), Keys: ns.Draw(t, "keys"),
 			Seen: ns.Draw(t, "seen"), Min: f.Draw(t, "min"), Max: f.Draw(t, "max")}
+	}
+	if rapid.Bool().Draw(t, "finding") {
+		fault := rapid.Custom(func(t *rapid.T) Fault {
+			return Fault{text.Draw(t, "kind"), text.Draw(t, "detail"), text.Draw(t, "fix")}
+		})
+		a.Finding = &Finding{Pass: rapid.Bool().Draw(t, "pass"), Sentence: text.Draw(t, "sentence"), Faults: rapid.SliceOfN(fault, 0, 3).Draw(t, "faults"), Facts: drawFacts(t)}
+	}
+	if rapid.Bool().Draw(t, "call") {
+		a.Call = &Call{ID: rapid.Int().Draw(t, "call id"), Numbers: rapid.SliceOf(rapid.Int()).Draw(t, "numbers")}
 	}
 	if rapid.Bool().Draw(t, "turned") {
 		c := drawControl(t)

@@ -32,6 +32,7 @@ const (
 	KindOpenControl      // to the proxy: Name (the nonce), Controls[0]. Answer: Text, the model to show; none where no page shows it
 	KindTurned           // to the proxy, after KindOpenControl. Answer, once a page has turned the control: Control; none where a page closed it
 	KindDraw             // Draw, IDs, Text (title), Labels, Log. Answer: DisplayID
+	KindAsk              // Question, IDs, Params; to go on after a call: Number, IDs[0]. Answer: Finding, Text (the report), DisplayID (empty: no picture); or Call, Tensors
 	kindEnd
 )
 
@@ -66,6 +67,7 @@ type Request struct {
 	Map      *Map
 	Log      bool // probabilities on a logarithmic scale
 	Draw     *Drawing
+	Question *Question
 	DataLen  int // bytes of f32 that follow the frame
 }
 
@@ -101,4 +103,5 @@ func (r *Request) fields(c *codec) {
 	optional(c, 19, &r.Map)
 	c.bool(20, &r.Log)
 	optional(c, 21, &r.Draw)
+	optional(c, 22, &r.Question)
 }
