@@ -57,21 +57,27 @@ func (c *call) grouped(scale float64) error {
 
 // Attention are the parameters of a prefill.
 type Attention struct {
-	Scale float64 // multiplies q.k; usually 1/sqrt(d)
-	Mask  Mask    // bottom-right causal is {Causal: true, Diagonal: T-S}
-	LSE   bool    // also return the log of each row's sum of exponentials
+	Scale   float64 // multiplies q.k; usually 1/sqrt(d)
+	Mask    Mask    // bottom-right causal is {Causal: true, Diagonal: T-S}
+	LSE     bool    // also return the log of each row's sum of exponentials, sinks included
+	Variant Variant // what else changes the scores
 }
 
 // AttentionResult is what a prefill returns.
 type AttentionResult struct {
 	Context *Buffer // [H, S, d]
-	LSE     *Buffer // [1, H, S], natural logarithm, -Inf for an empty row; nil unless asked for
+	LSE     *Buffer // [1, H, S], natural logarithm, -Inf for an empty row without a sink; nil unless asked for
 	Empty   int     // rows that see nothing, over all heads: their context is 0
 }
 
 // Prefill is softmax(scale * q k^T, mask) v: q [H, S, d], k and v [KV, T, d]. Under a causal mask S must not be over T.
 // No S x T matrix is made. A key or value that no query sees does not reach the result, even where it is NaN.
+//
+// A decode step of a variant is a prefill of one row, whose own column is the last: Mask.Diagonal T-1.
 func (d *Device) Prefill(q, k, v *Buffer, a Attention) (AttentionResult, error) {
+	if !a.Mask.Plain() || !a.Variant.Plain() {
+		return d.prefillVariant(q, k, v, a)
+	}
 	c, err := d.begin("Prefill", operand{"q", q}, operand{"k", k}, operand{"v", v})
 	if err != nil {
 		return AttentionResult{}, err
@@ -81,27 +87,19 @@ func (d *Device) Prefill(q, k, v *Buffer, a Attention) (AttentionResult, error) 
 		return AttentionResult{}, err
 	}
 	vq, vk, vv := c.views[0], c.views[1], c.views[2]
-	if a.Mask.Causal && vq.S > vk.S {
-		return AttentionResult{}, c.bad([]int{0, 1}, "%d queries against %d keys: a causal mask needs at least as many keys", vq.S, vk.S)
+	if err := c.aligned(a.Mask); err != nil {
+		return AttentionResult{}, err
 	}
-	if err := a.Mask.check(); err != nil {
+	if err := a.Mask.check(vk.S); err != nil {
 		return AttentionResult{}, c.bad([]int{0, 1}, "%s", reason(err))
 	}
-	outs := []shape{{h: vq.H, s: vq.S, d: vq.D}}
-	if a.LSE {
-		outs = append(outs, shape{h: 1, s: vq.H, d: vq.S})
-	}
-	bufs, err := c.run(outs, func(o []View) error {
-		var lse View
-		if a.LSE {
-			lse = o[1]
-		}
-		return d.backend.Prefill(o[0], lse, vq, vk, vv, float32(a.Scale), a.Mask)
+	bufs, err := c.run(a.outputs(vq), func(o []View) error {
+		return d.backend.Prefill(o[0], a.lse(o), vq, vk, vv, float32(a.Scale), a.Mask)
 	})
 	if err != nil {
 		return AttentionResult{}, err
 	}
-	res := AttentionResult{Context: bufs[0], Empty: vq.H * a.Mask.Empty(vq.S)}
+	res := AttentionResult{Context: bufs[0], Empty: vq.H * a.Mask.Empty(vq.S, vk.S)}
 	if a.LSE {
 		res.LSE = bufs[1]
 	}

@@ -62,40 +62,6 @@ type RoPE struct {
 // accuracy after reduction.
 const MaxPosition = 1 << 27
 
-// Mask says which columns (keys) a row (query) sees. The zero value hides nothing.
-type Mask struct {
-	Causal bool // row r sees columns j <= r+Diagonal
-	// Diagonal is the last column that row 0 sees. T-S aligns the last query with the last key
-	// (bottom-right), 0 the first with the first (top-left). Only read when Causal.
-	Diagonal int
-}
-
-// Visible is the number of columns, of cols, that a row sees: columns 0 up to it.
-func (m Mask) Visible(row, cols int) int {
-	if !m.Causal {
-		return cols
-	}
-	return min(max(row+m.Diagonal+1, 0), cols)
-}
-
-// Empty is the number of rows, of rows, that see nothing.
-func (m Mask) Empty(rows int) int {
-	if !m.Causal {
-		return 0
-	}
-	return min(max(-m.Diagonal, 0), rows)
-}
-
-// Pooled is the number of columns, of w that t columns are pooled into, in which row i of h, pooled from s rows, holds
-// something visible: columns 0 up to it. Its last row sees most.
-func (m Mask) Pooled(i, s, h, t, w int) int {
-	seen := m.Visible(plan.Edge(i+1, s, h)-1, t)
-	if seen == 0 {
-		return 0
-	}
-	return plan.Pool(seen-1, t, w) + 1
-}
-
 // Reduce is how the visible cells of a pool become one.
 type Reduce uint8
 
@@ -115,7 +81,7 @@ type Info struct {
 }
 
 // Backend is what a device must do. [Device] calls it with validated arguments from one goroutine at a time, on
-// views that lie inside their memories and on outputs that overlap no input. No dimension is 0; each, and H*S, fits in 32
+// views that lie inside their memories and on outputs that overlap no input. Masks are plain but in [Changes]. No dimension is 0; each, and H*S, fits in 32
 // unsigned bits, which strides, offsets and products with D need not. Work may be queued: an error of queued work is
 // returned by the next Download or Sync, naming the op. A backend publishes no partial result as success. Its errors wrap
 // [ErrOutOfMemory], [ErrUnsupported] or [ErrInterrupted] where those apply; any other error is taken for a fault of
@@ -148,6 +114,9 @@ type Backend interface {
 	// Softmax writes the softmax of each row of src over the columns that m shows; hidden columns become exactly
 	// 0 and so does a row that sees nothing, even where src is NaN.
 	Softmax(dst, src View, m Mask) error
+	// SoftmaxChanged is Softmax of scores that c changes, and returns how many rows, over all heads, see nothing. A hidden column
+	// is never read, nor what would change its score.
+	SoftmaxChanged(dst, src View, c Changes) (empty int, err error)
 	// Add writes a + b.
 	Add(dst, a, b View) error
 	// Scores writes scale * q.k: q [H, S, d], k [KV, T, d], dst [H, S, T]; query head h uses KV head h/(H/KV).
@@ -159,6 +128,9 @@ type Backend interface {
 	// matrix in memory. lse, if Mem is not nil, is [1, H, S] and receives the natural log of each row's sum of
 	// exp(scale * q.k), -Inf for a row that sees nothing. A hidden key or value never reaches the result.
 	Prefill(dst, lse, q, k, v View, scale float32, m Mask) error
+	// PrefillChanged is Prefill with scores that c changes, and returns how many rows, over all heads, see nothing. lse includes the
+	// sink where there is one: of a row that sees nothing it is the sink alone.
+	PrefillChanged(dst, lse, q, k, v View, scale float32, c Changes) (empty int, err error)
 	// Decode is Prefill for one unmasked query row: q and dst [H, 1, d], k and v [KV, T, d].
 	Decode(dst, q, k, v View, scale float32) error
 	// Linear writes x w^T + b: x [1, S, in], w [1, out, in], dst [1, S, out]; b [1, 1, out], or Mem nil.

@@ -311,8 +311,8 @@ func TestMask(t *testing.T) {
 		for r := range test.rows {
 			visible = append(visible, test.mask.Visible(r, test.cols))
 		}
-		if !slices.Equal(visible, test.visible) || test.mask.Empty(test.rows) != test.empty {
-			t.Errorf("%+v: rows see %v, %d empty, want %v, %d", test.mask, visible, test.mask.Empty(test.rows), test.visible, test.empty)
+		if !slices.Equal(visible, test.visible) || test.mask.Empty(test.rows, test.cols) != test.empty {
+			t.Errorf("%+v: rows see %v, %d empty, want %v, %d", test.mask, visible, test.mask.Empty(test.rows, test.cols), test.visible, test.empty)
 		}
 	}
 }

@@ -11,10 +11,10 @@ func (d *Device) LSE(q, k *Buffer, scale float64, m Mask) (*Buffer, error) {
 	if err := c.grouped(scale); err != nil {
 		return nil, err
 	}
-	if err := m.check(); err != nil {
+	vq, vk := c.views[0], c.views[1]
+	if err := m.plain(vk.S); err != nil {
 		return nil, c.bad([]int{0, 1}, "%s", reason(err))
 	}
-	vq, vk := c.views[0], c.views[1]
 	return c.run1(shape{h: 1, s: vq.H, d: vq.S}, func(o View) error {
 		return d.backend.LSE(o, vq, vk, float32(scale), m)
 	})
@@ -67,7 +67,7 @@ func (d *Device) Pool(q, k, lse *Buffer, p Pooling) (*Buffer, error) {
 	case lse != nil && (vl.H != 1 || vl.S != vq.H || vl.D != vq.S):
 		return nil, c.bad([]int{0, 2}, "the log of the sums must be [1 %d %d]", vq.H, vq.S)
 	}
-	if err := p.Mask.check(); err != nil {
+	if err := p.Mask.plain(vk.S); err != nil {
 		return nil, c.bad([]int{0, 1}, "%s", reason(err))
 	}
 	return c.run1(shape{h: vq.H, s: p.Rows, d: p.Cols}, func(o View) error {

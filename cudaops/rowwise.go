@@ -1,37 +1,26 @@
 package cudaops
 
-import (
-	"fmt"
-
-	"github.com/attnb/attnb/cudaops/plan"
-)
-
 // Softmax takes the softmax of each row of x, [H, S, T], over the columns that m shows; the others become exactly 0.
 // A row that sees nothing becomes 0 everywhere; empty is the number of such rows, over all heads. The result lies in
 // memory in the order of x.
 func (d *Device) Softmax(x *Buffer, m Mask) (y *Buffer, empty int, err error) {
+	if !m.Plain() {
+		return d.SoftmaxVariant(x, m, Variant{})
+	}
 	c, err := d.begin("Softmax", operand{"x", x})
 	if err != nil {
 		return nil, 0, err
 	}
 	defer c.end()
 	v := c.views[0]
-	if err := m.check(); err != nil {
+	if err := m.check(v.D); err != nil {
 		return nil, 0, c.bad([]int{0}, "%s", reason(err))
 	}
 	y, err = c.run1(like(v), func(o View) error { return d.backend.Softmax(o, v, m) })
 	if err != nil {
 		return nil, 0, err
 	}
-	return y, v.H * m.Empty(v.S), nil
-}
-
-// check refuses a diagonal so far out that a row or column plus it could overflow.
-func (m Mask) check() error {
-	if m.Causal && (int64(m.Diagonal) > plan.MaxDim || int64(m.Diagonal) < -plan.MaxDim) {
-		return fmt.Errorf("diagonal %d is not within -%d to %d", m.Diagonal, int64(plan.MaxDim), int64(plan.MaxDim))
-	}
-	return nil
+	return y, v.H * m.Empty(v.S, v.D), nil
 }
 
 // Add adds two buffers of one shape, element by element. The result lies in memory in the order of a.

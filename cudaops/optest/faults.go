@@ -92,6 +92,12 @@ func (f *Faults) Softmax(dst, src cudaops.View, m cudaops.Mask) error {
 	return f.call(f.Backend.Softmax(dst, src, m))
 }
 
+// SoftmaxChanged counts.
+func (f *Faults) SoftmaxChanged(dst, src cudaops.View, c cudaops.Changes) (int, error) {
+	empty, err := f.Backend.SoftmaxChanged(dst, src, c)
+	return empty, f.call(err)
+}
+
 // Add counts.
 func (f *Faults) Add(dst, a, b cudaops.View) error { return f.call(f.Backend.Add(dst, a, b)) }
 
@@ -106,6 +112,12 @@ func (f *Faults) Context(dst, p, v cudaops.View) error { return f.call(f.Backend
 // Prefill counts.
 func (f *Faults) Prefill(dst, lse, q, k, v cudaops.View, scale float32, m cudaops.Mask) error {
 	return f.call(f.Backend.Prefill(dst, lse, q, k, v, scale, m))
+}
+
+// PrefillChanged counts.
+func (f *Faults) PrefillChanged(dst, lse, q, k, v cudaops.View, scale float32, c cudaops.Changes) (int, error) {
+	empty, err := f.Backend.PrefillChanged(dst, lse, q, k, v, scale, c)
+	return empty, f.call(err)
 }
 
 // Decode counts.

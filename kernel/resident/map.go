@@ -194,7 +194,7 @@ func (c *conn) drawMap(r wire.Request) (wire.Answer, error) {
 		}
 		hm.Matrices = append(hm.Matrices, panel)
 	}
-	d, err := bundle(hm, seeNothing(len(v.heads)*v.mask.Empty(v.rows.To-v.rows.From)))
+	d, err := bundle(hm, seeNothing(len(v.heads)*v.mask.Empty(v.rows.To-v.rows.From, v.cols.To-v.cols.From)))
 	var refused *viz.InputError
 	if errors.As(err, &refused) {
 		err = bad(nil, "%s", refused.Reason)
