@@ -22,9 +22,12 @@ func Softmax(s Heads, v Visible) (Heads, error) {
 	return out, nil
 }
 
-// softmaxRow writes the visible columns of p, which comes zeroed.
-func softmaxRow(p, s []float64, row int, v Visible) {
-	m, sum := largest(s, row, v), 0.0
+// softmaxRow writes the visible columns of p, which comes zeroed. Sinks take part in the sum alone.
+func softmaxRow(p, s []float64, row int, v Visible, sinks ...float64) {
+	m, sum := largest(s, row, v, sinks...), 0.0
+	for _, x := range sinks {
+		sum += math.Exp(x - m)
+	}
 	for j := range s {
 		if v.sees(row, j) {
 			p[j] = math.Exp(s[j] - m)
@@ -53,10 +56,13 @@ func LSE(s Heads, v Visible) (*mat.Dense, error) {
 	return out, nil
 }
 
-func lseRow(s []float64, row int, v Visible) float64 {
-	m, sum := largest(s, row, v), 0.0
+func lseRow(s []float64, row int, v Visible, sinks ...float64) float64 {
+	m, sum := largest(s, row, v, sinks...), 0.0
 	if math.IsInf(m, 0) {
 		return m // exp(m-m) would be NaN where the limit is plain
+	}
+	for _, x := range sinks {
+		sum += math.Exp(x - m)
 	}
 	for j := range s {
 		if v.sees(row, j) {
@@ -66,9 +72,12 @@ func lseRow(s []float64, row int, v Visible) float64 {
 	return m + math.Log(sum)
 }
 
-// largest is the largest visible score, -Inf where none is visible, NaN where one is NaN.
-func largest(s []float64, row int, v Visible) float64 {
+// largest is the largest of the visible scores and the sinks, -Inf where there is none, NaN where one is NaN.
+func largest(s []float64, row int, v Visible, sinks ...float64) float64 {
 	m := math.Inf(-1)
+	for _, x := range sinks {
+		m = math.Max(m, x)
+	}
 	for j := range s {
 		if v.sees(row, j) {
 			m = math.Max(m, s[j])
