@@ -59,12 +59,12 @@ type summary struct {
 	minAt, maxAt at
 }
 
-func (s *summary) finite(v float32, matrix, row, col int) {
-	f := float64(v)
-	if s.count[finite] == 1 || f < s.min {
+func (s *summary) value(v float32, matrix, row, col int) {
+	f, first := float64(v), s.count[finite]+s.count[rewritten] == 1
+	if first || f < s.min {
 		s.min, s.minAt = f, at{matrix, row, col}
 	}
-	if s.count[finite] == 1 || f > s.max {
+	if first || f > s.max {
 		s.max, s.maxAt = f, at{matrix, row, col}
 	}
 }
@@ -97,8 +97,8 @@ func (h Heatmap) pool(i, pr, pc int, s *summary) cells {
 			if s.count[c]++; s.count[c] == 1 {
 				s.first[c] = at{i, row, col}
 			}
-			if c == finite {
-				s.finite(v, i, row, col)
+			if c == finite || c == rewritten {
+				s.value(v, i, row, col)
 			}
 			o := out + col/pc
 			switch old := p.class[o]; {

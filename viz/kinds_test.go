@@ -55,8 +55,8 @@ func turning(pairs, positions int) Heatmap {
 
 // similarity is q.k over distance with its envelope, of two settings.
 func similarity(n int) Plot {
-	p := Plot{Title: "RoPE: q·k over distance", Axis: "distance"}
-	chart := Chart{Name: "q·k, of q and k that are all ones", Quantity: "share of the largest", Low: -1, High: 1}
+	p := Plot{Title: "RoPE: q·k of a query in each row with a key at position 0", Axis: "row"}
+	chart := Chart{Name: "base 10000", Quantity: "q·k / its most", Low: -1, High: 1}
 	var env []float32
 	for k, offset := range []int{0, 3} {
 		v := make([]float32, n)
@@ -73,7 +73,7 @@ func similarity(n int) Plot {
 		}
 		chart.Series = append(chart.Series, Series{Name: fmt.Sprintf("offset %d", offset), Style: Curve, Values: v})
 	}
-	chart.Series = append(chart.Series, Series{Name: "envelope", Style: Within, Values: env})
+	chart.Series = append(chart.Series, Series{Name: "envelope of offset 0", Style: Within, Values: env})
 	p.Charts = []Chart{chart}
 	return p
 }

@@ -31,10 +31,16 @@ func (p Plot) draw() (drawn, error) {
 	return drawn{c.Paletted, p.describe(charts)}, nil
 }
 
-func (p Plot) subtitle() []string {
+func (p Plot) subtitle(charts []plotted) []string {
 	s := []string{fmt.Sprintf("%s %d–%d", printed(regular(), p.axis()), p.From, p.From+p.length()-1)}
 	if len(p.Charts) > 1 {
-		s = append(s, fmt.Sprintf("%d charts on one axis, each with its own scale", len(p.Charts)))
+		of := "one scale"
+		for _, c := range charts[1:] {
+			if c.scale != charts[0].scale {
+				of = "each with its own scale"
+			}
+		}
+		s = append(s, fmt.Sprintf("%d charts on one axis, %s", len(p.Charts), of))
 	}
 	if per := p.per(); per > 1 {
 		s = append(s, fmt.Sprintf("pooled: each column is the largest magnitude of %d positions", per))
@@ -63,7 +69,7 @@ func (p Plot) layout(charts []plotted) plotLayout {
 	if p.Title != "" {
 		width = max(width, min(2*margin+int(bold().width(printed(bold(), p.Title), titleSize))+2, allWide))
 	}
-	l.subtitle = wrap(p.subtitle(), " • ", subtitleSize, float64(width-2*margin))
+	l.subtitle = wrap(p.subtitle(charts), " • ", subtitleSize, float64(width-2*margin))
 	y = whole(y + len(l.subtitle)*lineOf(subtitleSize) + 14)
 	for i := range charts {
 		box := image.Rect(x, y+lineOf(nameSize)+8, x+wide, y+lineOf(nameSize)+8+chartHigh)
@@ -187,6 +193,11 @@ func (c *canvas) series(l plotLayout, b image.Rectangle, s scale, st Style, m ce
 	zero := height(b, s, 0)
 	var run [][2]float64
 	flush := func() {
+		if st == Within {
+			c.area(run, zero, float64(l.step)/2, with)
+			run = nil
+			return
+		}
 		if len(run) == 1 { // alone between gaps
 			p := run[0]
 			run = [][2]float64{{p[0] - 3, p[1]}, {p[0] + 3, p[1]}}
@@ -217,13 +228,25 @@ func (c *canvas) series(l plotLayout, b image.Rectangle, s scale, st Style, m ce
 				low = max(low, top+2)
 			}
 			c.fill(image.Rect(col.Min.X+inset, top, col.Max.X-inset, low), with)
-		case st == Within:
-			c.fill(image.Rect(col.Min.X, int(min(y, 2*zero-y)), col.Max.X, int(max(y, 2*zero-y))+1), with)
 		default:
 			run = append(run, [2]float64{float64(col.Min.X) + float64(l.step)/2, y})
 		}
 	}
 	flush()
+}
+
+// area fills what lies between a line and its mirror at a height, half a column beyond its ends.
+func (c *canvas) area(points [][2]float64, zero, beyond float64, with uint8) {
+	n := len(points)
+	if n == 0 {
+		return
+	}
+	line := append([][2]float64{{points[0][0] - beyond, points[0][1]}}, points...)
+	line = append(line, [2]float64{points[n-1][0] + beyond, points[n-1][1]})
+	for i := len(line) - 1; i >= 0; i-- {
+		line = append(line, [2]float64{line[i][0], 2*zero - line[i][1]})
+	}
+	c.shapes(with, line)
 }
 
 // positions draws the shared axis under the last chart.

@@ -105,6 +105,12 @@ func (s scale) ticks() []float64 {
 		}
 	} else if s.kind == Angles {
 		t = append(t, -math.Pi/2, 0, math.Pi/2)
+	} else if s.kind == slots { // whole numbers
+		for _, v := range roundSteps(s.lo, s.hi, 5) {
+			if v == math.Trunc(v) {
+				t = append(t, v)
+			}
+		}
 	} else if s.kind == Steps {
 		top := math.Ceil(math.Log10(s.hi)) - 1
 		for p := top; p >= 0; p-- {

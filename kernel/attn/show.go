@@ -46,14 +46,15 @@ func check(r wire.Request) {
 	if len(r.Controls) > 0 && r.Kind != wire.KindExplore {
 		stop("the control " + r.Controls[0].Name + " belongs to Explore")
 	}
+	checkDrawing(r)
 	if r.Map != nil && r.Kind != wire.KindMap {
 		stop("pools, sizes, heads and windows are options of Map")
 	}
 	if r.Map != nil && r.Map.Rows < 0 {
 		stop("Size: must be at least 1")
 	}
-	if r.Log && r.Kind != wire.KindMap && r.Kind != wire.KindPicture {
-		stop("Log is an option of Map, Heatmap and Interactive")
+	if r.Log && r.Kind != wire.KindMap && r.Kind != wire.KindPicture && (r.Kind != wire.KindDraw || r.Draw.Subject != wire.SubjectDecoding) {
+		stop("Log is an option of Map, Heatmap, Interactive and Decoding")
 	}
 }
 

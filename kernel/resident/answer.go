@@ -96,6 +96,8 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		c.release(r)
 	case wire.KindMap:
 		a, err = c.drawMap(r)
+	case wire.KindDraw:
+		a, err = c.draw(r)
 	case wire.KindTile:
 		a, down, err = c.tile(r)
 	case wire.KindShow:
@@ -381,20 +383,4 @@ func (c *conn) download(r wire.Request) ([]float32, error) {
 		return nil, explain("Download", err, inputs)
 	}
 	return data, nil
-}
-
-func (c *conn) show(r wire.Request) (wire.Answer, error) {
-	if r.Display == nil || len(r.Display.Parts) == 0 {
-		return wire.Answer{}, wire.Errorf(wire.BadInput, "Show: nothing to show")
-	}
-	id, err := c.s.displays.put(*r.Display)
-	return wire.Answer{DisplayID: id}, err
-}
-
-func (c *conn) fetchDisplay(r wire.Request) (wire.Answer, error) {
-	d, err := c.s.displays.take(r.Name)
-	if err != nil {
-		return wire.Answer{}, err
-	}
-	return wire.Answer{Display: &d}, nil
 }

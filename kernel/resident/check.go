@@ -32,7 +32,7 @@ func (c *conn) check(r wire.Request) (wire.Answer, error) {
 	st := c.s.store
 	st.mu.Lock()
 	rep, err := newReplay(root)
-	f := finding{name: inputs[0].name, root: root, tokens: r.Labels}
+	f := finding{name: inputs[0].name, root: root, tokens: r.Labels, show: differenceOf(r)}
 	if err == nil {
 		f.chain, f.notes = rep.chain(root), rep.notes()
 	}
@@ -95,6 +95,9 @@ type finding struct {
 	judged
 	ratios []float32
 	worst  parity.Cell
+	got    []float32 // what was compared, where the differences are to be shown
+	want   []float64
+	show   wire.Difference
 }
 
 func (f *finding) compare(ctx context.Context, d *cudaops.Device, rep *replay, x operand) error {
@@ -125,6 +128,7 @@ func (f *finding) compare(ctx context.Context, d *cudaops.Device, rep *replay, x
 		f.ratios = append(f.ratios, float32(r))
 	}
 	w := f.report.Worst
+	f.got, f.want = got, value
 	f.worst = parity.Cell{Index: w, Got: got[w], Want: value[w], Bound: limit[w], Ratio: f.report.MaxRatio}
 	return nil
 }
@@ -198,8 +202,12 @@ func showErrors(matrices []viz.Matrix) {
 	}
 }
 
-// display is error / bound as a heatmap.
+// display is error / bound as a heatmap, or the differences.
 func (f *finding) display() (wire.Display, error) {
+	if f.show != wire.DifferenceRatio {
+		names := [2]string{or(f.name, f.root.op.String()), "float64"}
+		return f.differences(f.headline(), f.show, names, f.got, f.want, f.worst.Index, f.tokens, f.root.quantity == scores)
+	}
 	hm, err := f.heatmap(f.headline(), viz.Errors, f.ratios, f.tokens)
 	if err != nil {
 		return wire.Display{}, err

@@ -29,6 +29,7 @@ type comparison struct {
 	arranged
 	mine, expected party
 	within         float64
+	show           wire.Difference
 	tokens         []string
 	cells          []int // the flat indices that are compared; nil: all
 	notes          []string
@@ -53,7 +54,7 @@ func (c *conn) compare(r wire.Request) (wire.Answer, error) {
 	if !(r.Within >= 0) || math.IsInf(r.Within, 0) {
 		return refuse(fmt.Errorf("Within(%g): must be 0 or more, and finite", r.Within))
 	}
-	m := comparison{arranged: arrange(in[0].meta), within: r.Within, tokens: r.Labels,
+	m := comparison{arranged: arrange(in[0].meta), within: r.Within, tokens: r.Labels, show: differenceOf(r),
 		mine: party{operand: in[0], node: nodes[0]}, expected: party{operand: in[1], node: nodes[1]}}
 	if err := m.align(); err != nil {
 		return refuse(err)
@@ -305,9 +306,13 @@ func (m *comparison) unlike() string {
 		mine, m.mine.called, expected, m.expected.called, both)
 }
 
-// display is error / tolerance as a heatmap. A picture of the differences themselves, on a scale of their own, would make the
-// noise of rounding look like a fault.
+// display is error / tolerance as a heatmap, or what was asked for: a picture of the differences themselves, on a scale of their
+// own, makes the noise of rounding look like a fault.
 func (m *comparison) display() (wire.Display, error) {
+	if m.show != wire.DifferenceRatio {
+		names := [2]string{m.mine.called, m.expected.called}
+		return m.differences(m.headline(), m.show, names, m.mine.values, widen(m.expected.values), m.report.Worst, m.tokens, false)
+	}
 	hm, err := m.heatmap(m.headline(), viz.Errors, m.ratios, m.tokens)
 	if err != nil {
 		return wire.Display{}, err

@@ -82,3 +82,19 @@ func (ds *displays) count() int {
 	defer ds.mu.Unlock()
 	return len(ds.byID)
 }
+
+func (c *conn) show(r wire.Request) (wire.Answer, error) {
+	if r.Display == nil || len(r.Display.Parts) == 0 {
+		return wire.Answer{}, wire.Errorf(wire.BadInput, "Show: nothing to show")
+	}
+	id, err := c.s.displays.put(*r.Display)
+	return wire.Answer{DisplayID: id}, err
+}
+
+func (c *conn) fetchDisplay(r wire.Request) (wire.Answer, error) {
+	d, err := c.s.displays.take(r.Name)
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	return wire.Answer{Display: &d}, nil
+}

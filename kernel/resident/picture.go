@@ -138,9 +138,9 @@ func (q quantity) kindOn(log bool) (viz.Kind, error) {
 	return viz.LogProbabilities, nil
 }
 
-// bundle renders a heatmap with its text.
-func bundle(hm viz.Heatmap, more string) (wire.Display, error) {
-	p, err := hm.Picture()
+// bundle renders a picture with its text.
+func bundle(d viz.Drawable, more string) (wire.Display, error) {
+	p, err := d.Picture()
 	if err != nil {
 		return wire.Display{}, err
 	}
@@ -212,8 +212,20 @@ func (c *conn) picture(r wire.Request) (wire.Answer, error) {
 	if err != nil {
 		return refuse(err)
 	}
+	if r.Draw != nil && r.Draw.Statistics {
+		if err := a.note(&hm, data); err != nil {
+			return refuse(err)
+		}
+	}
 	var d wire.Display
 	switch r.Style {
+	case wire.StyleGallery:
+		var html string
+		if html, err = hm.Gallery(); err == nil {
+			if d, err = bundle(hm, seeNothing(x.empty)); err == nil {
+				d.Parts = append([]wire.Part{{MIME: "text/html", Data: []byte(html)}}, d.Parts...)
+			}
+		}
 	case wire.StyleHTML:
 		var html string
 		if html, err = hm.HTML(); err == nil {

@@ -81,6 +81,10 @@ func taskName(r wire.Request) string {
 		return "Download"
 	case wire.KindPicture:
 		return "Heatmap"
+	case wire.KindDraw:
+		if r.Draw != nil {
+			return subjects[r.Draw.Subject].name
+		}
 	case wire.KindMap, wire.KindTile:
 		return "Map"
 	case wire.KindCheck:
