@@ -1,10 +1,8 @@
 package viz
 
 import (
-	"bytes"
 	"fmt"
 	"image"
-	"image/png"
 )
 
 // Picture is a rendered PNG, the size to show it at in CSS pixels (half of its own, so that it is crisp), and its description.
@@ -31,13 +29,12 @@ type drawn struct {
 }
 
 func (d drawn) picture(title string) (Picture, error) {
-	var b bytes.Buffer
-	e := png.Encoder{CompressionLevel: png.BestSpeed}
-	if err := e.Encode(&b, d.image); err != nil {
+	encoded, err := encodePNG(d.image)
+	if err != nil {
 		return Picture{}, fmt.Errorf("picture %q: %w", title, err)
 	}
 	size := d.image.Bounds().Size()
-	return Picture{b.Bytes(), size.X / density, size.Y / density, d.alt}, nil
+	return Picture{encoded, size.X / density, size.Y / density, d.alt}, nil
 }
 
 func (h Heatmap) draw() (drawn, error) {

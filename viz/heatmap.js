@@ -4,24 +4,19 @@
 // packed: the ECharts script, gzipped, in base64. Everything that is text goes through textContent or a canvas: labels run nothing.
 function attnbHeatmap(host, view, packed) {
   const png = host.firstElementChild;
-  const floats = b64 => new Float32Array(bytes(b64).buffer);
+  const floats = b64 => new Float32Array(attnbBytes(b64).buffer);
   const values = view.values.map(floats);
-  const masks = view.masks.map(b64 => (b64 ? bytes(b64) : null));
-  const absent = view.absent.map(b64 => (b64 ? bytes(b64) : null));
+  const masks = view.masks.map(b64 => (b64 ? attnbBytes(b64) : null));
+  const absent = view.absent.map(b64 => (b64 ? attnbBytes(b64) : null));
   const { rows, cols } = view;
-
-  function bytes(b64) {
-    return Uint8Array.from(atob(b64), c => c.charCodeAt(0));
-  }
 
   // One copy of the library a page, found again by later outputs.
   function library() {
     const name = view.library, loading = name + " loading";
     if (window[name]) return Promise.resolve(window[name]);
     window[loading] ??= (async () => {
-      const unpacked = new Blob([bytes(packed)]).stream().pipeThrough(new DecompressionStream("gzip"));
       const script = document.createElement("script");
-      script.textContent = await new Response(unpacked).text();
+      script.textContent = new TextDecoder().decode(await attnbUnpack(attnbBytes(packed), "gzip"));
       document.head.append(script);
       script.remove();
       if (!window[name]) throw new Error("this page runs no script of ours");
@@ -38,53 +33,14 @@ function attnbHeatmap(host, view, packed) {
     return v !== v ? "NaN" : v === Infinity ? "+Inf" : v === -Infinity ? "-Inf" : "";
   };
 
-  // The place of a value in the colour map, as the PNG has it.
-  const clamp = t => Math.min(Math.max(t, 0), 1);
-  function place(v) {
-    const { errors, log, steps, lo, hi } = view.scale;
-    if (steps) return clamp(0.5 + Math.asinh(v) / Math.asinh(hi) / 2);
-    if (log) return clamp((Math.log(v) - Math.log(lo)) / (Math.log(hi) - Math.log(lo)));
-    if (!errors) return clamp((v / 2 - lo / 2) / (hi / 2 - lo / 2));
-    if (v <= 1) return (clamp((v - lo) / (1 - lo)) / 2) * view.scale.belowOne;
-    return 0.5 + clamp(Math.log(v) / Math.log(hi)) / 2;
-  }
-
+  const place = v => attnbPlace(view.scale, v);
   // The map is a list of colours: a cell takes one of them, as in the PNG, and none between two.
   const steps = view.lightInk.length;
   const step = v => Math.min(Math.floor(place(v) * steps), steps - 1);
 
-  // %.9g: nine digits name an f32 exactly.
-  function exact(v) {
-    if (v === 0) return Object.is(v, -0) ? "-0" : "0";
-    const [digits, exponent] = v.toExponential(8).split("e");
-    if (exponent < -5 || exponent >= 9) return `${Number(digits)}e${exponent}`;
-    return String(Number(v.toPrecision(9)));
-  }
-
-  // Colours that follow the page: its text colour says whether it is dark.
-  function theme() {
-    const ink = getComputedStyle(host).color;
-    const [r, g, b] = (ink.match(/[\d.]+/g) || [0, 0, 0]).map(Number);
-    const dark = 0.2126 * r + 0.7152 * g + 0.0722 * b > 128;
-    return { ink, dark, masked: dark ? view.colours.maskedDark : view.colours.masked, ...view.colours.fixed };
-  }
-
-  function hatch([back, line]) {
-    const tile = document.createElement("canvas"), side = 8;
-    tile.width = tile.height = side;
-    const g = tile.getContext("2d");
-    g.fillStyle = back;
-    g.fillRect(0, 0, side, side);
-    g.strokeStyle = line;
-    g.beginPath();
-    for (const x of [-side, 0, side]) g.moveTo(x, side), g.lineTo(x + side, 0);
-    g.stroke();
-    return tile;
-  }
-
   function option(colours) {
     const o = structuredClone(view.option);
-    const pattern = { image: hatch(colours.masked), repeat: "repeat" };
+    const pattern = { image: attnbHatch(colours.masked), repeat: "repeat" };
     const fill = c => (c === "masked" ? pattern : colours[c]);
     const item = (m, k) => {
       const col = k % cols, row = (k - col) / cols, c = classOf(m, k);
@@ -147,12 +103,7 @@ function attnbHeatmap(host, view, packed) {
     chart.setOption({ xAxis: labels(view.option.xAxis), yAxis: labels(view.option.yAxis) });
   }
 
-  const element = (tag, style, text) => {
-    const e = document.createElement(tag);
-    if (style) e.style.cssText = style;
-    if (text !== undefined) e.textContent = text;
-    return e;
-  };
+  const element = attnbElement;
 
   function tip(p) {
     const mark = view.marks[p.seriesIndex - values.length];
@@ -172,7 +123,7 @@ function attnbHeatmap(host, view, packed) {
     if (values.length > 1) say("", view.names[m] || `matrix ${m}`, true);
     cell(view.rowAxis, row, view.rowLabels, view.rowNames);
     cell(view.colAxis, col, view.colLabels, view.colNames);
-    say(view.quantity, c || exact(values[m][k]), true);
+    say(view.quantity, c || attnbExact(values[m][k]), true);
     for (const other of view.marks) {
       if (other.matrix === m && other.row === row && other.col === col && other.label) say("", other.label);
     }
@@ -187,20 +138,10 @@ function attnbHeatmap(host, view, packed) {
       at(t.x - 4, t.y, `width:4px;border-top:1px solid;opacity:${t.strong ? 1 : 0.5}`, "");
       at(t.x + 4, t.y, `transform:translateY(-50%);font-size:11px;${t.strong ? "font-weight:600" : ""}`, t.text);
     }
-    const legend = element("div", `padding:0 14px;display:flex;flex-wrap:wrap;gap:4px 20px;font-size:12px`);
-    for (const e of view.legend) {
-      const [back, line] = e.class === "masked" ? colours.masked : [colours[e.class] || "transparent", ""];
-      const css = "display:inline-block;width:13px;height:13px;vertical-align:-2px;margin-right:6px;box-sizing:border-box;" +
-        (line ? `background:repeating-linear-gradient(-45deg,${line} 0 1px,${back} 1px 4.5px);` : `background:${back};`) +
-        `border:${e.class ? "1px" : "2.5px"} solid ${e.class ? "#8888" : "currentColor"}`;
-      const entry = element("span");
-      entry.append(element("span", css), element("bdi", "", e.text));
-      legend.append(entry);
-    }
-    frame.append(legend);
+    frame.append(attnbLegend(view.legend, colours));
   }
 
-  let chart = null, frame = null, drawnIn = "";
+  let chart = null, frame = null;
   function undraw() {
     if (chart) chart.dispose();
     if (frame) frame.remove();
@@ -210,8 +151,7 @@ function attnbHeatmap(host, view, packed) {
 
   function draw(echarts) {
     undraw();
-    const colours = theme();
-    drawnIn = colours.ink;
+    const colours = attnbTheme(host, view.colours);
     zoomed = false;
     frame = element("div", `position:relative;width:${view.width}px;padding:${view.legendTop}px 0 8px;line-height:1.35;font-size:12px`);
     frame.setAttribute("role", "img");
@@ -234,23 +174,7 @@ function attnbHeatmap(host, view, packed) {
   }
 
   library().then(echarts => {
-    // Drawn and watching the page's theme while shown: an output that is taken out of the page, or hidden, holds no canvas
-    // and is held by nothing.
-    const dark = window.matchMedia("(prefers-color-scheme: dark)");
-    const themes = new MutationObserver(() => (update(), setTimeout(update, 500))); // a theme's style sheet may come late
-    function update() {
-      if (host.isConnected && host.clientWidth > 0) {
-        for (const e of [document.documentElement, document.body]) themes.observe(e, { attributes: true });
-        dark.addEventListener("change", update);
-        if (!chart || drawnIn !== getComputedStyle(host).color) draw(echarts);
-      } else {
-        themes.disconnect();
-        dark.removeEventListener("change", update);
-        undraw();
-      }
-    }
-    new ResizeObserver(update).observe(host);
-    update();
+    attnbWatch(host, () => draw(echarts), undraw);
   }).catch(err => {
     undraw();
     host.append(element("div", "font-size:11px;opacity:.7", `The picture is not interactive here: ${err.message || err}`));

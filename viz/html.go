@@ -24,6 +24,9 @@ const (
 //go:embed heatmap.js
 var script string
 
+//go:embed page.js
+var pageScript string
+
 // HTML renders the heatmap as an interactive fragment for a page or a notebook's text/html output: hovering shows a cell's
 // indices, labels and exact value, ctrl and the wheel zoom, dragging moves, a double click shows all again.
 //
@@ -63,6 +66,7 @@ func (h Heatmap) HTML() (string, error) {
 	fmt.Fprintf(&b, `<div class="attnb-heatmap" data-attnb="%s" style="overflow-x:auto"><img src="data:image/png;base64,%s" width="%d" height="%d" alt="%s"></div>`,
 		id, base64.StdEncoding.EncodeToString(still.PNG), still.Width, still.Height, html.EscapeString(still.Alt))
 	b.WriteString("\n<script>(() => {\n")
+	b.WriteString(pageScript)
 	b.WriteString(script)
 	// the same picture may stand in a page twice: a script draws into the element before it, or into the first that none has taken
 	fmt.Fprintf(&b, `const mine = '[data-attnb="%s"]:not([data-taken])', before = document.currentScript?.previousElementSibling;
