@@ -98,6 +98,8 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		a, err = c.drawMap(r)
 	case wire.KindDraw:
 		a, err = c.draw(r)
+	case wire.KindAsk:
+		a, err = c.ask(r)
 	case wire.KindTile:
 		a, down, err = c.tile(r)
 	case wire.KindShow:

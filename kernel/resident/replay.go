@@ -3,7 +3,6 @@ package resident
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -20,27 +19,40 @@ const (
 	maxReplayWork  = 1 << 35 // multiply-adds: a minute or two
 )
 
-// replay evaluates a lineage in float64. It is made with the store's lock held and then runs without.
+// replay evaluates a lineage in float64, or parts of it. It is made with the store's lock held and then runs without.
 type replay struct {
-	start map[*node]*array // where the replay starts: leaves, and what stands in for what was lost
+	start map[*node]*array // where the replay starts: leaves, and what stands in for what cannot be replayed
 	step  map[*node]bool
 	lost  map[*node]*node // a node that cannot be replayed: the freed leaf because of which
-	stand []*node         // steps whose own values stand in, since a leaf of theirs was freed
-	done  map[*node]truth
-	job   string // what it is for, in refusals
+	stand []*node         // steps whose own values stand in
+	done  map[whichPart]truth
+	data  map[*node][]float32 // the values of starts of which parts are read
+	job   string              // what it is for, in refusals
 	// rounded: the values where the replay starts are those of the user rounded to f32, and may be off by that.
 	rounded bool
-	cells   int
-	work    float64 // of the steps so far
-	ahead   float64 // of all steps
-	behind  float64 // of the steps that are done
+	// most: where a step takes more multiply-adds than that, its own values stand in; 0: none does.
+	most   float64
+	cells  int
+	work   float64 // of the steps so far
+	ahead  float64 // of all steps
+	behind float64 // of the steps that are done
+}
+
+type whichPart struct {
+	n *node
+	part
+}
+
+func emptyReplay(job string) *replay {
+	return &replay{start: map[*node]*array{}, step: map[*node]bool{}, lost: map[*node]*node{}, done: map[whichPart]truth{}, data: map[*node][]float32{}, job: job}
 }
 
 // newReplay looks what can be replayed of root, and holds the arrays that this needs. err names the leaf that is missing.
-func newReplay(root *node) (*replay, error) {
-	r := &replay{start: map[*node]*array{}, step: map[*node]bool{}, lost: map[*node]*node{}, done: map[*node]truth{}, job: "Check"}
+func newReplay(root *node) (*replay, error) { return emptyReplay("Check").of(root) }
+
+func (r *replay) of(root *node) (*replay, error) {
 	if leaf := r.resolve(root, true); leaf != nil {
-		return nil, wire.Errorf(wire.Freed, "Check: %s cannot be replayed: its leaf %s %s was freed", root.called(), leaf.called(), shapeWords(leaf.shape, leaf.axes))
+		return nil, wire.Errorf(wire.Freed, "%s: %s cannot be replayed: its leaf %s %s was freed", r.job, root.called(), leaf.called(), shapeWords(leaf.shape, leaf.axes))
 	}
 	for _, a := range r.start {
 		a.refs++
@@ -65,6 +77,11 @@ func (r *replay) resolve(n *node, root bool) *node {
 			return n
 		}
 		r.start[n] = n.leaf
+		return nil
+	}
+	if r.most > 0 && !root && n.live != nil && effort(n) > r.most {
+		r.start[n] = n.live
+		r.stand = append(r.stand, n)
 		return nil
 	}
 	var missing *node
@@ -112,19 +129,25 @@ func (r *replay) inputs(n *node) []*node {
 
 // eval is the float64 value of n and the bound on what an f32 chain may be off by.
 func (r *replay) eval(ctx context.Context, d *cudaops.Device, n *node) (truth, error) {
-	if t, ok := r.done[n]; ok {
+	return r.evalPart(ctx, d, n, everything)
+}
+
+// evalPart is eval for a part of n; only what that takes is computed.
+func (r *replay) evalPart(ctx context.Context, d *cudaops.Device, n *node, p part) (truth, error) {
+	p = p.of(n.meta)
+	if t, ok := r.done[whichPart{n, p}]; ok {
 		return t, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return truth{}, err
 	}
-	if err := r.spend(n); err != nil {
+	if err := r.spend(n, p); err != nil {
 		return truth{}, err
 	}
-	t, err := r.compute(ctx, d, n)
+	t, err := r.compute(ctx, d, n, p)
 	if err == nil {
-		r.done[n] = t
-		if r.step[n] {
+		r.done[whichPart{n, p}] = t
+		if r.step[n] && p == everything {
 			r.behind += effort(n)
 			taskOf(ctx).advance(r.behind / r.ahead)
 		}
@@ -132,22 +155,23 @@ func (r *replay) eval(ctx context.Context, d *cudaops.Device, n *node) (truth, e
 	return t, err
 }
 
-func (r *replay) compute(ctx context.Context, d *cudaops.Device, n *node) (truth, error) {
-	if a := r.start[n]; a != nil {
-		data, err := d.Download(a.buf)
-		if err != nil {
-			return truth{}, err
-		}
-		leaf := bound.Leaf(headsFrom(data, n.shape))
-		still := noise.Exact(leaf.Value)
-		if r.rounded {
-			leaf.Err, still = roundings(leaf.Value), noise.Rounded(leaf.Value)
-		}
-		return truth{leaf, still.Var, n.meta}, nil
+func (r *replay) compute(ctx context.Context, d *cudaops.Device, n *node, p part) (truth, error) {
+	if r.start[n] != nil {
+		return r.leaf(d, n, p)
 	}
+	switch {
+	case n.op == wire.OpAppend:
+		return r.appended(ctx, d, n, p)
+	case n.op == wire.OpSwap && len(n.shape) == 2 && p != everything:
+		t, err := r.evalPart(ctx, d, n, everything)
+		return cutTruth(t, p), err
+	case (n.op == wire.OpSplit || n.op == wire.OpHeads) && p.h >= 0 && p.s < 0:
+		return r.headOf(ctx, d, n, p)
+	}
+	w := needs(n, p)
 	var in []truth
-	for _, i := range r.inputs(n) {
-		t, err := r.eval(ctx, d, i)
+	for i, x := range n.in {
+		t, err := r.evalPart(ctx, d, x, w.in[i])
 		if err != nil {
 			return truth{}, err
 		}
@@ -156,28 +180,159 @@ func (r *replay) compute(ctx context.Context, d *cudaops.Device, n *node) (truth
 	if err := ctx.Err(); err != nil { // the way here was quick, what follows is not
 		return truth{}, err
 	}
+	t, err := apply(n, w.params, in)
+	if err != nil {
+		return truth{}, err
+	}
+	t = cutTruth(t, part{w.pick, -1})
+	t.meta = n.meta.cut(p)
+	return t, nil
+}
+
+// apply is what the op of n makes of these inputs.
+func apply(n *node, p wire.Params, in []truth) (truth, error) {
 	def := ops[n.op]
-	outs, err := def.replay(n.params, in)
+	outs, err := def.replay(p, in)
 	if err != nil {
 		return truth{}, fmt.Errorf("replay of %v: %w", n.op, err)
 	}
-	spread, err := noiseOf(def, n.params, in, n.out)
+	spread, err := noiseOf(def, p, in, n.out)
 	if err != nil {
 		return truth{}, fmt.Errorf("noise of %v: %w", n.op, err)
 	}
 	return truth{outs[n.out], spread, n.meta}, nil
 }
 
+// leaf is a part of where the replay starts.
+func (r *replay) leaf(d *cudaops.Device, n *node, p part) (truth, error) {
+	data, err := r.fetch(d, n, p == everything)
+	if err != nil {
+		return truth{}, err
+	}
+	return r.begin(partFrom(data, n.shape, p), n.meta.cut(p)), nil
+}
+
+// begin takes values as the start of a chain.
+func (r *replay) begin(values reference.Heads, m meta) truth {
+	leaf := bound.Leaf(values)
+	still := noise.Exact(values)
+	if r.rounded {
+		leaf.Err, still = roundings(values), noise.Rounded(values)
+	}
+	return truth{leaf, still.Var, m}
+}
+
+// fetch downloads a start, and keeps it where it will be read again.
+func (r *replay) fetch(d *cudaops.Device, n *node, once bool) ([]float32, error) {
+	if data := r.data[n]; data != nil {
+		return data, nil
+	}
+	data, err := d.Download(r.start[n].buf)
+	if err == nil && !once {
+		r.data[n] = data
+	}
+	return data, err
+}
+
+// appended joins the rows of a run of appends, or finds the one asked for.
+func (r *replay) appended(ctx context.Context, d *cudaops.Device, n *node, p part) (truth, error) {
+	at := p.turned(n.meta)
+	row := at.s
+	var in []truth
+	for _, x := range r.inputs(n) {
+		if row >= 0 && row >= x.rows() {
+			row -= x.rows()
+			continue
+		}
+		t, err := r.evalPart(ctx, d, x, part{at.h, row}.turned(x.meta))
+		if err != nil || row >= 0 {
+			t.meta = n.meta.cut(p)
+			return t, err
+		}
+		in = append(in, t)
+	}
+	t, err := apply(n, n.params, in)
+	t.meta = n.meta.cut(p)
+	return t, err
+}
+
+// headOf is a whole head of rows that were taken apart: of the rows, only its columns are computed.
+func (r *replay) headOf(ctx context.Context, d *cudaops.Device, n *node, p part) (truth, error) {
+	cols, err := headColumns(n, p.h)
+	if err != nil {
+		return truth{}, err
+	}
+	t, err := r.columns(ctx, d, n.in[0], cols)
+	t.meta = n.meta.cut(p)
+	return t, err
+}
+
+// columns are some columns of rows [seq, hidden]. Where the rows start a replay, or come from weights, no others are looked at.
+func (r *replay) columns(ctx context.Context, d *cudaops.Device, n *node, cols []int) (truth, error) {
+	m := meta{shape: []int{n.shape[0], len(cols)}, axes: n.axes}
+	switch {
+	case r.start[n] != nil:
+		data, err := r.fetch(d, n, false)
+		if err != nil {
+			return truth{}, err
+		}
+		width := last(n.shape)
+		out := mat.NewDense(n.shape[0], len(cols), nil)
+		for i := range n.shape[0] {
+			for j, c := range cols {
+				out.Set(i, j, float64(data[i*width+c]))
+			}
+		}
+		return r.begin(reference.Heads{out}, m), nil
+	case n.op == wire.OpLinear:
+		x, err := r.evalPart(ctx, d, n.in[0], everything)
+		if err != nil {
+			return truth{}, err
+		}
+		in := []truth{x}
+		for i, w := range n.in[1:] {
+			t, err := r.evalPart(ctx, d, w, everything)
+			if err != nil {
+				return truth{}, err
+			}
+			pick := columnsOf
+			if i == 0 { // a row of weights makes a column of the result
+				pick = rowsOf
+			}
+			in = append(in, truth{bound.Heads{Value: pick(t.Value, cols), Err: pick(t.Err, cols)}, pick(t.noise, cols), t.meta})
+		}
+		r.work += float64(n.shape[0]) * float64(len(cols)) * reduction(n)
+		return apply(n, n.params, in)
+	}
+	t, err := r.evalPart(ctx, d, n, everything)
+	if err != nil {
+		return truth{}, err
+	}
+	return truth{bound.Heads{Value: columnsOf(t.Value, cols), Err: columnsOf(t.Err, cols)}, columnsOf(t.noise, cols), m}, nil
+}
+
 // spend refuses a replay that would take too much memory or time.
-func (r *replay) spend(n *node) error {
-	r.cells += cellsOf(n)
+func (r *replay) spend(n *node, p part) error {
+	cells := cellsOf(n)
+	h, s, _ := fold(n.shape)
+	if p.h >= 0 {
+		cells /= h
+	}
+	if p.s >= 0 {
+		cells /= s
+	}
+	r.cells += cells
 	if r.step[n] {
-		r.work += effort(n)
+		r.work += float64(cells) * reduction(n)
 	}
 	if r.cells > maxReplayCells || r.work > maxReplayWork {
-		return wire.Errorf(wire.Refused, "%s: the chain is too large to replay whole: take a head or some rows of its leaves first", r.job)
+		return tooLarge(r.job)
 	}
 	return nil
+}
+
+func tooLarge(job string) error {
+	return wire.Errorf(wire.Refused, "%s: the chain is too large to replay whole: take a head or some rows of its leaves first", job)
 }
 
 func cellsOf(n *node) int {
@@ -200,41 +355,4 @@ func reduction(n *node) float64 {
 		return 2 * float64(n.in[1].rows())
 	}
 	return 1
-}
-
-// roundings is how far each value may be from the real number that was rounded to it.
-func roundings(hs reference.Heads) reference.Heads {
-	const u = 0x1p-24
-	out := make(reference.Heads, len(hs))
-	for i, m := range hs {
-		out[i] = dense(m)
-		out[i].Apply(func(_, _ int, v float64) float64 { return max(u*math.Abs(v), 0x1p-150) }, m)
-	}
-	return out
-}
-
-// headsFrom is packed data as matrices.
-func headsFrom(data []float32, shape []int) reference.Heads {
-	h, s, d := fold(shape)
-	out := make(reference.Heads, h)
-	for i := range out {
-		cells := make([]float64, s*d)
-		for k, v := range data[i*s*d : (i+1)*s*d] {
-			cells[k] = float64(v)
-		}
-		out[i] = mat.NewDense(s, d, cells)
-	}
-	return out
-}
-
-// flat is the inverse of headsFrom, in float64.
-func flat(hs reference.Heads) []float64 {
-	var out []float64
-	for _, m := range hs {
-		rows, _ := m.Dims()
-		for i := range rows {
-			out = append(out, m.RawRowView(i)...)
-		}
-	}
-	return out
 }

@@ -222,6 +222,9 @@ type conn struct {
 	task  atomic.Pointer[task]
 	hello bool
 	held  map[*tensor]bool // tensors that this client has a handle of
+
+	trials map[int]*trial // questions that wait for a function of the client's
+	asked  int            // how many there were
 }
 
 func (s *server) serveConn(nc *net.UnixConn) {
@@ -234,6 +237,7 @@ func (s *server) serveConn(nc *net.UnixConn) {
 	defer c.leave()
 	c.d = s.d.Under(c.ctx)
 	defer c.releaseAll()
+	defer c.endTrials()
 	for {
 		body, err := wire.ReadFrame(c.in)
 		if err != nil {

@@ -85,6 +85,10 @@ func taskName(r wire.Request) string {
 		if r.Draw != nil {
 			return subjects[r.Draw.Subject].name
 		}
+	case wire.KindAsk:
+		if r.Question != nil {
+			return topicName(r.Question.Topic)
+		}
 	case wire.KindMap, wire.KindTile:
 		return "Map"
 	case wire.KindCheck:

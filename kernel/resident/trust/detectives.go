@@ -1,0 +1,289 @@
+package trust
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/attnb/attnb/kernel/wire"
+	"github.com/attnb/attnb/reference"
+	"github.com/attnb/attnb/reference/detect"
+	"github.com/attnb/attnb/viz"
+)
+
+// maxRanked bounds the lines of a ranked table, and the bars of its picture.
+const maxRanked = 8
+
+// one is the matrix of a tensor that has one.
+func one(name string, x reference.Heads) (*mat.Dense, error) {
+	switch len(x) {
+	case 0:
+		return nil, nil
+	case 1:
+		return x[0], nil
+	}
+	return nil, fmt.Errorf("%s has %d matrices, it must be rows: [seq, hidden]", name, len(x))
+}
+
+func findLayout(c Case) (Outcome, error) {
+	p, err := c.precision()
+	if err != nil {
+		return Outcome{}, err
+	}
+	rows, err := one("rows", c.tensor("rows"))
+	if err != nil {
+		return Outcome{}, err
+	}
+	merged, err := one("merged", c.tensor("merged"))
+	if err != nil {
+		return Outcome{}, err
+	}
+	kv := c.Params.KVHeads
+	if kv == 0 {
+		kv = c.Params.Heads
+	}
+	_, width := rows.Dims()
+	blocks := c.Params.Heads + 2*kv
+	if c.Params.Heads < 1 || kv < 1 || width%blocks != 0 {
+		return Outcome{}, fmt.Errorf("hidden %d does not divide by %d heads + 2 * %d KV heads", width, c.Params.Heads, kv)
+	}
+	f, err := detect.Layout(rows, detect.Fused{Layout: reference.Layout(c.Params.Layout), Heads: c.Params.Heads, KVHeads: kv, Dim: width / blocks, Precision: p},
+		detect.Parts{Q: c.tensor("q"), K: c.tensor("k"), V: c.tensor("v"), Context: c.tensor("context"), Merged: merged, Scale: c.Params.Scale, RoPE: c.RoPE})
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := found(f.Faults, f.String())
+	var fits, lines, labels []string
+	var bars []float32
+	for _, x := range f.Fits {
+		fits = append(fits, x.Arrangement.String())
+	}
+	for i, x := range f.Ranked[:min(maxRanked, len(f.Ranked))] {
+		verdict := "does not fit"
+		if x.Residual <= f.Floor {
+			verdict = "fits"
+		}
+		lines = append(lines, fmt.Sprintf("%d %-10.2g %-12s %v", i+1, x.Residual, verdict, x.Arrangement))
+		labels = append(labels, fmt.Sprintf("%d", i+1))
+		bars = append(bars, decades(x.Residual, f.Floor))
+	}
+	lines = append([]string{fmt.Sprintf("%d hypotheses by relative L2 residual; up to %.2g is rounding", len(f.Ranked), f.Floor)}, lines...)
+	o.words("fits", fits...)
+	o.fact("residual", f.Ranked[0].Residual)
+	o.fact("floor", f.Floor)
+	o.fact("margin", f.Margin)
+	o.report("FindLayout", lines...)
+	o.Picture = viz.Plot{Title: "FindLayout: residual of each hypothesis", Axis: "rank", Labels: labels,
+		Charts: []viz.Chart{{Name: "residual / rounding", Quantity: "decades (above 0 does not fit)", Low: -1, High: 1, Series: []viz.Series{{Style: viz.Bars, Values: bars}}}}}
+	return o, nil
+}
+
+// decades is log10 of a ratio, within what a bar can show.
+func decades(x, limit float64) float32 {
+	switch r := x / limit; {
+	case math.IsNaN(r) || r > 1e12:
+		return 12
+	case r < 1e-12:
+		return -12
+	default:
+		return float32(math.Log10(r))
+	}
+}
+
+func findOrder(c Case) (Outcome, error) {
+	p, err := c.precision()
+	if err != nil {
+		return Outcome{}, err
+	}
+	var flat []float64
+	for _, m := range c.tensor("flat") {
+		rows, _ := m.Dims()
+		for i := range rows {
+			flat = append(flat, m.RawRowView(i)...)
+		}
+	}
+	f, err := detect.Order(c.tensor("x"), flat, detect.Axes(c.word("axes")), p)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := found(f.Faults, f.String())
+	var fits, lines []string
+	for _, a := range f.Fits {
+		fits = append(fits, string(a))
+	}
+	for _, a := range []detect.Axes{detect.HeadsSeqDim, detect.SeqHeadsDim, detect.HeadsDimSeq, detect.SeqDimHeads, detect.DimHeadsSeq, detect.DimSeqHeads} {
+		lines = append(lines, fmt.Sprintf("%-14s %.2g", a, f.Residuals[a]))
+	}
+	o.words("fits", fits...)
+	o.fact("floor", f.Floor)
+	o.report("FindOrder", append([]string{fmt.Sprintf("relative L2 residual of each order; up to %.2g is rounding", f.Floor)}, lines...)...)
+	return o, nil
+}
+
+func findRoPE(c Case) (Outcome, error) {
+	p, err := c.precision()
+	if err != nil {
+		return Outcome{}, err
+	}
+	var declared reference.RoPE
+	if c.RoPE != nil {
+		declared = *c.RoPE
+	}
+	f, err := detect.RoPE(c.tensor("before"), c.tensor("after"), declared, p)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := found(f.Faults, f.String())
+	var fits, lines []string
+	for i, r := range f.Fits {
+		fits = append(fits, r.String())
+		if i < maxRanked {
+			lines = append(lines, r.String())
+		}
+	}
+	if len(lines) > 0 {
+		lines = append([]string{"explained on every element by:"}, lines...)
+	}
+	o.words("fits", fits...)
+	o.words("undecided", f.Undecided...)
+	o.fact("floor", f.Floor)
+	if len(f.Fits) > 0 {
+		r := f.Fits[0]
+		o.words("pairing", r.Pairing.String())
+		o.fact("rotary", float64(r.Rotary))
+		o.words("spectrum", r.Spectrum)
+		o.fact("frequencies", r.Frequency...)
+		o.fact("positions", floats(r.Positions)...)
+		o.fact("magnitude", r.Magnitude)
+		o.words("angles", r.Angles.String())
+	}
+	o.report("FindRoPE", lines...)
+	return o, nil
+}
+
+// rule is what was declared of probabilities of rows queries and keys keys.
+func (c Case) rule(rows, keys int) (detect.Rule, error) {
+	r := detect.Rule{Scale: c.Params.Scale, Window: int(c.number("window")), Softcap: c.number("softcap"), Sinks: c.numbers("sinks")}
+	switch c.Params.Mask {
+	case wire.MaskCausal:
+		r.Causal, r.Diagonal = true, keys-rows
+	case wire.MaskDiagonal:
+		r.Causal, r.Diagonal = true, c.Params.Diagonal
+	}
+	empty := c.word("empty")
+	for e := detect.EmptyZero; e <= detect.EmptyUnmasked; e++ {
+		if empty == e.String() {
+			r.Empty, empty = e, ""
+		}
+	}
+	if empty != "" {
+		return r, fmt.Errorf("no convention for empty rows is called %q", empty)
+	}
+	return r, nil
+}
+
+func findMask(c Case) (Outcome, error) {
+	p, err := c.precision()
+	if err != nil {
+		return Outcome{}, err
+	}
+	weights := c.tensor("p")
+	rows, keys := weights[0].Dims()
+	rule, err := c.rule(rows, keys)
+	if err != nil {
+		return Outcome{}, err
+	}
+	f, err := detect.Mask(c.tensor("q"), c.tensor("k"), weights, rule, p)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := ofMask(f)
+	o.report("FindMask", maskLines(f)...)
+	return o, nil
+}
+
+func ofMask(f detect.MaskFinding) Outcome {
+	o := found(f.Faults, f.String())
+	o.fact("scale", f.Scale)
+	o.fact("softcap", f.Softcap)
+	o.fact("sinks", f.Sinks...)
+	o.fact("first visible", f.Low[:]...)
+	o.fact("last visible", f.High[:]...)
+	o.fact("empty rows", float64(f.EmptyRows))
+	o.words("empty", f.Empty.String())
+	o.fact("hidden keys", floats(f.HiddenKeys)...)
+	o.fact("documents", floats(f.Documents)...)
+	o.words("undecided", f.Undecided...)
+	o.fact("floor", f.Floor)
+	return o
+}
+
+func maskLines(f detect.MaskFinding) []string {
+	lines := []string{fmt.Sprintf("%d rows see nothing; they hold %v", f.EmptyRows, f.Empty)}
+	if f.EmptyRows == 0 {
+		lines = []string{"every row sees a key"}
+	}
+	if len(f.HiddenKeys) > 0 {
+		lines = append(lines, fmt.Sprintf("keys that no row sees: %v", f.HiddenKeys))
+	}
+	if len(f.Documents) > 0 {
+		lines = append(lines, fmt.Sprintf("documents begin at keys %v", f.Documents))
+	}
+	return append(lines, fmt.Sprintf("a log-probability may be off by %.2g by rounding", f.Floor))
+}
+
+func checkCache(c Case) (Outcome, error) {
+	p, err := c.precision()
+	if err != nil {
+		return Outcome{}, err
+	}
+	f, err := detect.Cache(c.tensor("rows"), c.tensor("cache"), c.RoPE, p)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := found(f.Faults, f.String())
+	rows, positions := make([]float64, len(f.Slots)), make([]float64, len(f.Slots))
+	var odd []string
+	for i, s := range f.Slots {
+		rows[i], positions[i] = float64(s.Row), float64(s.Position)
+		switch {
+		case s.Row == i && (c.RoPE == nil || !s.Known || s.Position == c.RoPE.Position(i)):
+		case s.Row < 0:
+			odd = append(odd, fmt.Sprintf("slot %d: none of the rows", i))
+		default:
+			odd = append(odd, fmt.Sprintf("slot %d: row %d at position %d", i, s.Row, s.Position))
+		}
+	}
+	if over := len(odd) - maxRanked; over > 0 {
+		odd = append(odd[:maxRanked], fmt.Sprintf("... %d slots more", over))
+	}
+	o.fact("rows", rows...)
+	o.fact("positions", positions...)
+	o.report("CheckCache", odd...)
+	return o, nil
+}
+
+// checkWrites takes the writes as settings "write" with slot, rows and position, and "trim" with the length.
+func checkWrites(c Case) (Outcome, error) {
+	var writes []detect.Write
+	for _, s := range c.Settings {
+		n := s.Numbers
+		switch {
+		case s.Name == "write" && len(n) == 3:
+			writes = append(writes, detect.Write{At: int(n[0]), Rows: int(n[1]), Position: int(n[2])})
+		case s.Name == "trim" && len(n) == 1:
+			writes = append(writes, detect.Write{At: int(n[0]), Trim: true})
+		}
+	}
+	f, err := detect.Slots(writes)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := found(f.Faults, f.String())
+	o.fact("length", float64(f.Length))
+	o.fact("holes", floats(f.Holes)...)
+	o.fact("overwritten", floats(f.Overwritten)...)
+	o.report("CheckWrites")
+	return o, nil
+}

@@ -1,0 +1,56 @@
+package resident
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/attnb/attnb/reference"
+)
+
+// roundings is how far each value may be from the real number that was rounded to it.
+func roundings(hs reference.Heads) reference.Heads {
+	const u = 0x1p-24
+	out := make(reference.Heads, len(hs))
+	for i, m := range hs {
+		out[i] = dense(m)
+		out[i].Apply(func(_, _ int, v float64) float64 { return max(u*math.Abs(v), 0x1p-150) }, m)
+	}
+	return out
+}
+
+// headsFrom is packed data as matrices.
+func headsFrom(data []float32, shape []int) reference.Heads { return partFrom(data, shape, everything) }
+
+// partFrom is a part of packed data as matrices.
+func partFrom(data []float32, shape []int, p part) reference.Heads {
+	h, s, d := fold(shape)
+	first, rows := 0, s
+	if p.s >= 0 {
+		first, rows = p.s, 1
+	}
+	var out reference.Heads
+	for i := range h {
+		if p.h >= 0 && i != p.h {
+			continue
+		}
+		cells := make([]float64, rows*d)
+		for k := range cells {
+			cells[k] = float64(data[(i*s+first)*d+k])
+		}
+		out = append(out, mat.NewDense(rows, d, cells))
+	}
+	return out
+}
+
+// flat is the inverse of headsFrom, in float64.
+func flat(hs reference.Heads) []float64 {
+	var out []float64
+	for _, m := range hs {
+		rows, _ := m.Dims()
+		for i := range rows {
+			out = append(out, m.RawRowView(i)...)
+		}
+	}
+	return out
+}
