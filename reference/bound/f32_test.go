@@ -93,7 +93,7 @@ func (a arithmetic) kept(x float32) float32 {
 
 // off moves a correctly rounded value by up to 2 ULP where the arithmetic is careless; the rounding itself was half of one.
 func (a arithmetic) off(x float32) float32 {
-	if a.careless == nil || x == 0 {
+	if a.careless == nil || x == 0 || math.IsInf(float64(x), 0) {
 		return a.kept(x)
 	}
 	bits := int32(math.Float32bits(x)) + a.careless.Int32N(3) - 1

@@ -193,20 +193,29 @@ func Context(p, v Heads) (reference.Heads, error) {
 
 // Attention is the variance of [reference.Attention], a head at a time.
 func Attention(q, k, v Heads, scale float64, vis reference.Visible) (reference.Heads, error) {
-	heads, perKV, err := grouped("Attention", q, k)
+	heads, perKV, err := attends(q, k, v)
 	if err != nil {
 		return nil, err
-	}
-	vh, vs, vd, err := v.shape("Attention", "v")
-	if err != nil {
-		return nil, err
-	}
-	if kh, ks, kd, _ := k.shape("Attention", "k"); kh != vh || ks != vs || kd != vd {
-		return nil, unfit("Attention", [3]int{kh, ks, kd}, [3]int{vh, vs, vd})
 	}
 	return eachHead(heads, func(h int) *mat.Dense {
 		return multiply(softmax(scores(q.head(h), k.head(h/perKV), scale), vis), v.head(h/perKV)).variance
 	}), nil
+}
+
+// attends measures what goes into an attention.
+func attends(q, k, v Heads) (heads, perKV int, err error) {
+	heads, perKV, err = grouped("Attention", q, k)
+	if err != nil {
+		return 0, 0, err
+	}
+	vh, vs, vd, err := v.shape("Attention", "v")
+	if err != nil {
+		return 0, 0, err
+	}
+	if kh, ks, kd, _ := k.shape("Attention", "k"); kh != vh || ks != vs || kd != vd {
+		return 0, 0, unfit("Attention", [3]int{kh, ks, kd}, [3]int{vh, vs, vd})
+	}
+	return heads, perKV, nil
 }
 
 // grouped measures q and k, whose heads share KV heads.
