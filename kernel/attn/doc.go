@@ -10,6 +10,10 @@
 //	out.Check()
 //	attn.Map(q, k, attn.Causal) // a picture of it at any length
 //
+// Other pictures: [Layers] (a number for each head), [Trace] (a query on its way to its context), [Decoding] (a run as it grows),
+// [Tensor.Timeline] and [Writes] (a cache, slot by slot), [Rotation.Phasors] (what RoPE turns), and the options [Statistics],
+// [Enlarge], [Differences] and [ULP].
+//
 // What takes one tensor is a method of it; what takes several is a function. Nothing changes a tensor: each call makes
 // a new one.
 //

@@ -64,3 +64,56 @@ func ExampleMap() {
 	attn.Map(q, k, attn.Causal, attn.OnlyHead(3), attn.Queries(4096, 4160), attn.Keys(4000, 4160))
 	attn.Map(q, k, attn.Causal, attn.OfScores, attn.PoolMean, attn.Title("scores, mean of each pool"))
 }
+
+// What heads look at: numbers beside each head, one number for each head of a model, and panels that a click enlarges.
+func ExampleLayers() {
+	var layers []attn.Tensor
+	for i := range 12 {
+		layers = append(layers, attn.Get(fmt.Sprintf("p%d", i)))
+	}
+	attn.Layers(layers)
+	attn.Layers(layers, attn.SinkShare)
+	layers[3].Heatmap(attn.Statistics)
+	layers[3].Heatmap(attn.Enlarge)
+}
+
+// What becomes of the scores of query 8 in head 3, key by key, up to its context.
+func ExampleTrace() {
+	q, k, v := attn.Get("q"), attn.Get("k"), attn.Get("v")
+	attn.Trace(attn.Scores(q, k, attn.Causal), v, 8, attn.OnlyHead(3), attn.Tokens("The", " cat", " sat"))
+}
+
+// A prompt and ten steps behind it, as one growing picture; then the cache that they filled.
+func ExampleDecoding() {
+	q, k := attn.Get("q"), attn.Get("k") // prompt and steps, rotated
+	cache := k.Rows(0, 9)
+	steps := []attn.Tensor{attn.Scores(q.Rows(0, 9), cache, attn.Causal).Softmax()}
+	for i := 9; i < 19; i++ {
+		cache = attn.AppendKV(cache, k.Rows(i, i+1))
+		steps = append(steps, attn.Scores(q.Rows(i, i+1), cache).Softmax())
+	}
+	attn.Decoding(steps, attn.OnlyHead(0))
+	cache.Timeline()
+}
+
+// The cache of another program, which goes round after four slots.
+func ExampleWrites() {
+	var steps []attn.Write
+	for position := range 10 {
+		steps = append(steps, attn.Write{Slots: []int{position % 4}, Positions: []int{position}})
+	}
+	attn.Writes(steps, attn.Title("ring of 4"))
+}
+
+// Two conventions and an offset, side by side: dims turn together in other pairs.
+func ExampleRotation_Phasors() {
+	attn.HalfSplit(64).Phasors(32)
+	attn.HalfSplit(8).Phasors(16, attn.Beside(attn.Interleaved(8).Offset(1)))
+}
+
+// Both sides and what is between them, in values and in f32 steps.
+func ExampleCompare() {
+	mine, theirs := attn.Get("out"), attn.Load("data/layer.npz", "ctx").Axes("seq heads dim")
+	attn.Compare(mine, theirs, attn.Differences)
+	mine.Check(attn.ULP)
+}
