@@ -113,6 +113,48 @@ var refusals = []struct {
 	{"decode rows", [][3]int{{4, 2, 16}, {2, 9, 16}, {2, 9, 16}}, decode, "Decode: q [4 2 16]: 2 query rows a head, must be 1"},
 	{"decode groups", [][3]int{{4, 1, 16}, {3, 9, 16}, {3, 9, 16}}, decode, "Decode: q [4 1 16], k [3 9 16]: 4 heads are not a multiple of 3 KV heads"},
 
+	{"window negative", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{Window: -1}, cudaops.Variant{}, nil),
+		"Softmax: x [2 3 4]: window -1 is not within 1 to 4294967295; 0 is none"},
+	{"padding", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{PadLeft: 3, PadRight: 2}, cudaops.Variant{}, nil),
+		"Softmax: x [2 3 4]: padding of 3 and 2 columns does not fit 4"},
+	{"padding past int", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{PadLeft: math.MaxInt, PadRight: math.MaxInt}, cudaops.Variant{}, nil),
+		"Softmax: x [2 3 4]: padding of 9223372036854775807 and 9223372036854775807 columns does not fit 4"},
+	{"document", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{Documents: []int{2, 0, 2}}, cudaops.Variant{}, nil),
+		"Softmax: x [2 3 4]: document 1 has 0 columns, must be 1 to the 2 that are left of 4"},
+	{"documents too many", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{Documents: []int{2, 3}}, cudaops.Variant{}, nil),
+		"Softmax: x [2 3 4]: document 1 has 3 columns, must be 1 to the 2 that are left of 4"},
+	{"documents too few", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{Documents: []int{2, 1}}, cudaops.Variant{}, nil),
+		"Softmax: x [2 3 4]: 2 documents leave 1 of 4 columns"},
+	{"no documents", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{Documents: []int{}}, cudaops.Variant{}, nil),
+		"Softmax: x [2 3 4]: 0 documents leave 4 of 4 columns"},
+	{"window diagonal", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{Window: 2, Diagonal: math.MaxInt}, cudaops.Variant{}, nil),
+		"Softmax: x [2 3 4]: diagonal 9223372036854775807 is not within -4294967295 to 4294967295"},
+	{"slopes diagonal", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{Diagonal: math.MinInt}, cudaops.Variant{Slopes: []float64{1, 2}}, nil),
+		"Softmax: x [2 3 4]: diagonal -9223372036854775808 is not within -4294967295 to 4294967295"},
+	{"softcap", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{}, cudaops.Variant{Softcap: -50}, nil),
+		"Softmax: x [2 3 4]: softcap is -50, must be positive and finite in f32; leave it out for none"},
+	{"softcap NaN", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{}, cudaops.Variant{Softcap: math.NaN()}, nil),
+		"Softmax: x [2 3 4]: softcap is NaN, must be positive and finite in f32; leave it out for none"},
+	{"softcap below f32", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{}, cudaops.Variant{Softcap: 1e-60}, nil),
+		"Softmax: x [2 3 4]: softcap is 1e-60, must be positive and finite in f32; leave it out for none"},
+	{"slopes", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{}, cudaops.Variant{Slopes: []float64{1}}, nil), "Softmax: x [2 3 4]: 1 ALiBi slopes for 2 heads"},
+	{"slope", [][3]int{{2, 3, 4}}, softmax(cudaops.Mask{}, cudaops.Variant{Slopes: []float64{1, 1e39}}, nil),
+		"Softmax: x [2 3 4]: ALiBi slope 1 is 1e+39, must be finite in f32"},
+	{"bias columns", [][3]int{{2, 3, 4}, {2, 3, 5}}, softmax(cudaops.Mask{}, cudaops.Variant{}, bias),
+		"Softmax: bias [2 3 5]: must fit scores [2 3 4]: as many columns, and as many rows and heads or 1"},
+	{"bias heads", [][3]int{{4, 3, 4}, {2, 3, 4}}, softmax(cudaops.Mask{}, cudaops.Variant{}, bias),
+		"Softmax: bias [2 3 4]: must fit scores [4 3 4]: as many columns, and as many rows and heads or 1"},
+	{"allowed rows", [][3]int{{2, 3, 4}, {1, 2, 4}}, softmax(cudaops.Mask{}, cudaops.Variant{}, func(v *cudaops.Variant, b *cudaops.Buffer) { v.Allowed = b }),
+		"Softmax: allowed [1 2 4]: must fit scores [2 3 4]: as many columns, and as many rows and heads or 1"},
+	{"sinks", [][3]int{{2, 3, 4}, {1, 1, 3}}, softmax(cudaops.Mask{}, cudaops.Variant{}, sinks), "Softmax: sinks [1 1 3]: must be [1 1 2], one a head"},
+	{"prefill variant dims", [][3]int{{4, 9, 16}, {2, 9, 8}, {2, 9, 8}}, prefill(cudaops.Mask{Window: 2}), "Prefill: q [4 9 16], k [2 9 8]: head dims 16 and 8 differ"},
+	{"prefill variant window", [][3]int{{4, 9, 16}, {2, 9, 16}, {2, 9, 16}}, prefill(cudaops.Mask{Window: math.MaxInt}),
+		"Prefill: q [4 9 16], k [2 9 16]: window 9223372036854775807 is not within 1 to 4294967295; 0 is none"},
+	{"prefill variant more queries", [][3]int{{4, 9, 16}, {2, 8, 16}, {2, 8, 16}}, prefill(cudaops.Mask{Causal: true, Window: 2}),
+		"Prefill: q [4 9 16], k [2 8 16]: 9 queries against 8 keys: a causal mask needs at least as many keys"},
+	{"lse window", [][3]int{{2, 2, 16}, {2, 9, 16}}, lse(cudaops.Mask{Window: 2}),
+		"LSE: q [2 2 16], k [2 9 16]: of masks it takes causal ones alone: no window, padding or documents"},
+
 	{"lse groups", [][3]int{{4, 2, 16}, {3, 9, 16}}, lse(cudaops.Mask{}), "LSE: q [4 2 16], k [3 9 16]: 4 heads are not a multiple of 3 KV heads"},
 	{"lse diagonal", [][3]int{{2, 2, 16}, {2, 9, 16}}, lse(cudaops.Mask{Causal: true, Diagonal: math.MaxInt}),
 		"LSE: q [2 2 16], k [2 9 16]: diagonal 9223372036854775807 is not within -4294967295 to 4294967295"},
@@ -208,6 +250,22 @@ func prefill(m cudaops.Mask) func(d *cudaops.Device, in buffers) (any, error) {
 		return r.Context, err
 	}
 }
+
+// softmax gives the second input to the variant by put.
+func softmax(m cudaops.Mask, v cudaops.Variant, put func(*cudaops.Variant, *cudaops.Buffer)) func(*cudaops.Device, buffers) (any, error) {
+	return func(d *cudaops.Device, in buffers) (any, error) {
+		v := v
+		if put != nil {
+			put(&v, in[1])
+		}
+		y, _, err := d.SoftmaxVariant(in[0], m, v)
+		return y, err
+	}
+}
+
+func bias(v *cudaops.Variant, b *cudaops.Buffer) { v.Bias = b }
+
+func sinks(v *cudaops.Variant, b *cudaops.Buffer) { v.Sinks = b }
 
 func decode(d *cudaops.Device, in buffers) (any, error) { return d.Decode(in[0], in[1], in[2], 1) }
 

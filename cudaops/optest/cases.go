@@ -15,7 +15,8 @@ var cases = sync.OnceValue(func() []testCase {
 	var all []testCase
 	for _, group := range [][]testCase{
 		seedCases(), moveCases(), ropeCases(), softmaxCases(), sumCases(),
-		scoresCases(), contextCases(), prefillCases(), decodeCases(), maskedCases(), appendCases(), lseCases(), poolCases(),
+		scoresCases(), contextCases(), prefillCases(), decodeCases(), maskedCases(), appendCases(), lseCases(), poolCases(), variantCases(),
+		knownVariants(),
 	} {
 		all = append(all, group...)
 	}

@@ -16,6 +16,7 @@ type property struct {
 
 var properties = []property{
 	{"a decode step is the last row of the prefill", decodeIsLastRow},
+	{"a variant is the same by matrices and as a whole", variantsAgree},
 	{"two appends to one cache do not see each other", forkedAppend},
 	{"a cache takes in its own rows", ownRows},
 	{"appends within capacity take no memory", appendWithinCapacity},
