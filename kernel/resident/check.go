@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/kernel/wire"
@@ -29,30 +30,23 @@ func (c *conn) check(r wire.Request) (wire.Answer, error) {
 	if root.op == wire.OpNone {
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: nothing to replay: the tensor was brought, not computed%s", name, about(nil, inputs))
 	}
-	st := c.s.store
-	st.mu.Lock()
-	rep, err := newReplay(root)
 	f := finding{name: inputs[0].name, root: root, tokens: r.Labels, show: differenceOf(r)}
-	if err == nil {
-		f.chain, f.notes = rep.chain(root), rep.notes()
-	}
-	st.unlock()
+	rep, err := c.plan(name, root)
 	if err != nil {
 		return wire.Answer{}, err
 	}
-	defer func() {
-		st.mu.Lock()
-		rep.release(st)
-		st.unlock()
-	}()
+	defer c.over(rep)
 	if f.arranged = arrange(x.meta); len(r.Labels) > 0 {
 		if _, _, err := f.labels(r.Labels); err != nil {
 			return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %v%s", name, err, about(nil, inputs))
 		}
 	}
-	if err := f.compare(c.ctx, c.d, rep, x); err != nil {
+	if err := f.compare(c, rep, x); err != nil {
 		return wire.Answer{}, explain(name, err, inputs)
 	}
+	c.s.store.mu.Lock()
+	f.chain, f.notes, f.bounds = rep.chain(root), rep.notes(), rep.boundWords(root)
+	c.s.store.unlock()
 	d, err := f.display()
 	if err != nil {
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %v%s", name, err, about(nil, inputs))
@@ -64,12 +58,41 @@ func (c *conn) check(r wire.Request) (wire.Answer, error) {
 	return wire.Answer{DisplayID: id, Text: f.text(), Verdict: f.verdict()}, nil
 }
 
+// plan makes the replay of a tensor: of all of it, or, where that goes beyond the budget, one that rows are asked of.
+func (c *conn) plan(job string, root *node) (*replay, error) {
+	st := c.s.store
+	st.mu.Lock()
+	defer st.unlock()
+	rep, err := emptyReplay(job).of(root)
+	if err != nil || !rep.heavy(c.s.budget) {
+		return rep, err
+	}
+	rep.release(st)
+	rep = emptyReplay(job)
+	rep.most = c.s.budget.largestStage()
+	return rep.of(root)
+}
+
+// over gives back what a replay held.
+func (c *conn) over(rep *replay) {
+	c.s.store.mu.Lock()
+	defer c.s.store.unlock()
+	rep.release(c.s.store)
+}
+
+// sampled says that a replay is asked for rows.
+func (r *replay) sampled() bool { return r.most > 0 }
+
 // notes say what the replay could not reach.
 func (r *replay) notes() []string {
 	var notes []string
 	for _, n := range r.stand {
 		notes = append(notes, fmt.Sprintf("checked only from %s %s on: %s, which it came from, was freed",
 			n.called(), shapeWords(n.shape, n.axes), r.lostUnder(n).called()))
+	}
+	for _, n := range r.large {
+		notes = append(notes, fmt.Sprintf("checked only from %s %s on, which takes too long to compute again: check it by itself",
+			n.called(), shapeWords(n.shape, n.axes)))
 	}
 	return notes
 }
@@ -90,6 +113,7 @@ type finding struct {
 	name   string
 	root   *node
 	chain  []string
+	bounds []string // what the bound is made of
 	notes  []string
 	tokens []string
 	judged
@@ -100,37 +124,69 @@ type finding struct {
 	show   wire.Difference
 }
 
-func (f *finding) compare(ctx context.Context, d *cudaops.Device, rep *replay, x operand) error {
-	want, err := rep.eval(ctx, d, f.root)
+func (f *finding) compare(c *conn, rep *replay, x operand) error {
+	got, err := fetch(c.d, x)
 	if err != nil {
 		return err
 	}
-	if len(x.shape) == 3 && x.swapped() {
-		spread, err := bound.Swap(want.asNoise().Heads)
-		if err != nil {
-			return err
-		}
-		if want.Heads, err = bound.Swap(want.Heads); err != nil {
-			return err
-		}
-		want.noise = spread.Value
+	var limits rounding
+	if rep.sampled() {
+		limits, f.rows, err = rep.sampleRounding(c, f.root, sampleOf(got, f.d))
+		got = gather(got, f.rows, f.d)
+	} else {
+		limits, err = rep.rounding(c.ctx, c.d, f.root)
 	}
-	got, err := fetch(d, x)
 	if err != nil {
 		return err
 	}
-	value, limit := flat(want.Value), flat(want.Err)
+	value, limit := limits.value, limits.bound
 	if f.report, err = parity.Compare(got, value, limit); err != nil {
 		return err
 	}
-	f.limitL2 = noise.Limit(got, value, flat(want.noise))
+	f.limitL2 = noise.Limit(got, value, limits.noise)
 	for _, r := range parity.Ratio(got, value, limit) {
 		f.ratios = append(f.ratios, float32(r))
 	}
+	f.fail(f.ratios)
 	w := f.report.Worst
 	f.got, f.want = got, value
 	f.worst = parity.Cell{Index: w, Got: got[w], Want: value[w], Bound: limit[w], Ratio: f.report.MaxRatio}
 	return nil
+}
+
+// rounding is the truth of cells, heads first, with what an f32 result may be off by.
+type rounding struct{ value, bound, noise []float64 }
+
+func (t truth) rounding() rounding { return rounding{flat(t.Value), flat(t.Err), flat(t.noise)} }
+
+// rounding is that of the whole tensor.
+func (r *replay) rounding(ctx context.Context, d *cudaops.Device, n *node) (rounding, error) {
+	t, err := r.eval(ctx, d, n)
+	if err != nil {
+		return rounding{}, err
+	}
+	if len(n.shape) == 3 && n.swapped() {
+		spread, err := bound.Swap(t.asNoise().Heads)
+		if err != nil {
+			return rounding{}, err
+		}
+		if t.Heads, err = bound.Swap(t.Heads); err != nil {
+			return rounding{}, err
+		}
+		t.noise = spread.Value
+	}
+	return t.rounding(), nil
+}
+
+// sampleRounding is that of as many rows as there is time for, and which they are.
+func (r *replay) sampleRounding(c *conn, n *node, rows []int) (rounding, []int, error) {
+	done, err := r.rowsOf(c.ctx, c.d, n, rows, time.Now().Add(c.s.budget.Time))
+	var all rounding
+	for _, t := range done {
+		one := t.rounding()
+		all = rounding{append(all.value, one.value...), append(all.bound, one.bound...), append(all.noise, one.noise...)}
+	}
+	return all, rows[:len(done)], err
 }
 
 // headline is the verdict in one line.
@@ -167,26 +223,25 @@ func (a arranged) where(i int, tokens []string) string {
 // text is the whole report.
 func (f *finding) text() string {
 	var b strings.Builder
-	r := f.report
 	fmt.Fprintf(&b, "%s\n", f.headline())
-	fmt.Fprintf(&b, "  %s %s: %d cells against float64, %d failed\n", f.root.op, shapeWords(f.shape, f.axes), r.N, r.Failed)
-	fmt.Fprintf(&b, "  max abs %.3g, max rel %.3g, max ULP %.4g\n", r.MaxAbs, r.MaxRel, r.MaxULP)
-	fmt.Fprintf(&b, "  %s\n", f.wordsL2())
-	b.WriteString(" ")
-	for class, n := range r.Counts {
-		if n > 0 {
-			fmt.Fprintf(&b, " %d %v", n, parity.Class(class))
-		}
+	fmt.Fprintf(&b, "  %s %s: %d cells against float64, %d failed\n", f.root.op, shapeWords(f.shape, f.axes), f.report.N, f.report.Failed)
+	if f.rows != nil {
+		fmt.Fprintf(&b, "  %s\n", f.share())
 	}
-	b.WriteByte('\n')
+	f.write(&b, f.arranged, f.got, "bound")
 	w := f.worst
 	fmt.Fprintf(&b, "  worst cell: %s: got %.9g, float64 %.12g, off by %.3g, bound %.3g\n",
 		f.where(w.Index, f.tokens), w.Got, w.Want, math.Abs(float64(w.Got)-w.Want), w.Bound)
+	f.writeWorst(&b, func(i int) string { return f.where(i, f.tokens) })
 	for _, n := range f.notes {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
 	b.WriteString("  replayed:\n")
 	for _, line := range f.chain {
+		fmt.Fprintf(&b, "    %s\n", line)
+	}
+	b.WriteString("  the bound of a cell is what these may add up to (u = 2^-24):\n")
+	for _, line := range f.bounds {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
 	return b.String()
@@ -204,6 +259,11 @@ func showErrors(matrices []viz.Matrix) {
 
 // display is error / bound as a heatmap, or the differences.
 func (f *finding) display() (wire.Display, error) {
+	if f.rows != nil {
+		hm := f.drawSample(f.headline(), viz.Errors, f.ratios)
+		hm.Marks = f.mark(f.worst.Index, "worst")
+		return bundle(hm, " "+f.share())
+	}
 	if f.show != wire.DifferenceRatio {
 		names := [2]string{or(f.name, f.root.op.String()), "float64"}
 		return f.differences(f.headline(), f.show, names, f.got, f.want, f.worst.Index, f.tokens, f.root.quantity == scores)
@@ -218,7 +278,6 @@ func (f *finding) display() (wire.Display, error) {
 			hm.Matrices[i].Hidden = nil // scores under the mask are computed, and checked, all the same
 		}
 	}
-	m, row, col := f.place(f.worst.Index)
-	hm.Marks = []viz.Mark{{Matrix: m, Row: row, Col: col, Label: "worst"}}
+	hm.Marks = f.mark(f.worst.Index, "worst")
 	return bundle(hm, "")
 }

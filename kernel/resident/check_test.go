@@ -249,18 +249,25 @@ func TestReport(t *testing.T) {
   Softmax [heads 1, query 2, key 2]: 4 cells against float64, 3 failed
   max abs 1, max rel 1.65, max ULP 1.065e+09
   relative L2 1.08, R of its limit L
-  1 zero 3 mismatched
+  1 zero (masked: 1), 3 mismatched
+  error/bound: exact 1, beyond 3
   worst cell: head 0, query 1 "cat", key 0 "the": got 1, float64 0.377540668798, off by 0.622, bound B
+  then: head 0, query 0 "the", key 0 "the": got 0, want 1, T times what is allowed
+  then: head 0, query 1 "cat", key 1 "cat": got 0, want 0.622459331, T times what is allowed
   replayed:
     1 "q" [heads 1, seq 2, dim 2]: FromSlice
     2 FromSlice [heads 1, seq 2, dim 2]
     3 Scores(1, 2): scale 0.5 -> [heads 1, query 2, key 2]
     4 Softmax(3): causal, diagonal 0 -> [heads 1, query 2, key 2]
+  the bound of a cell is what these may add up to (u = 2^-24):
+    Scores: 6 roundings of |scale| sum |q||k|, and the errors of both
+    Softmax: p times the errors of the exponents and up to 10 roundings, and the errors of all scores of the row
 `
 	// How tight the bound is belongs to package bound.
 	got := regexp.MustCompile(`error/bound \S+,`).ReplaceAllString(a.Text, "error/bound R,")
 	got = regexp.MustCompile(`bound \d\S+\n`).ReplaceAllString(got, "bound B\n")
 	got = regexp.MustCompile(`\S+ of its limit \S+`).ReplaceAllString(got, "R of its limit L")
+	got = regexp.MustCompile(`\S+ times what`).ReplaceAllString(got, "T times what")
 	if got != want {
 		t.Errorf("report\n%s\nwant\n%s", got, want)
 	}

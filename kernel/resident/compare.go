@@ -21,6 +21,7 @@ type party struct {
 	values []float32 // in the order of the comparison, as is bound
 	bound  []float64 // how far each value may be from what it stands for
 	noise  []float64 // the variance of that
+	rep    *replay   // of what made it; nil where that is gone
 	why    string    // what bound is
 }
 
@@ -62,10 +63,8 @@ func (c *conn) compare(r wire.Request) (wire.Answer, error) {
 	if _, _, err := m.labels(r.Labels); err != nil {
 		return refuse(err)
 	}
-	for _, p := range []*party{&m.mine, &m.expected} {
-		if err := p.fetch(c, m.axes); err != nil {
-			return wire.Answer{}, explain(name, err, inputs)
-		}
+	if err := m.fetch(c); err != nil {
+		return wire.Answer{}, explain(name, err, inputs)
 	}
 	if err := m.judge(); err != nil {
 		return refuse(err)
@@ -148,40 +147,81 @@ func permute[T any](data []T, shape, order []int) []T {
 	return out
 }
 
-// fetch downloads the values and replays what made them, for the bound. Numbers that others computed start from inputs that were not
-// rounded to f32 as the leaves here were, so a leaf may be off by one rounding, also where it is compared itself.
-func (p *party) fetch(c *conn, axes []string) error {
-	order := orderOf(p.axes, axes)
-	data, err := c.d.Download(p.buf)
-	if err != nil {
-		return err
+// fetch downloads both sides and finds what each may be off by: in every cell, or, where computing that for one side goes beyond the
+// budget, in the rows of a sample.
+func (m *comparison) fetch(c *conn) error {
+	sampled := false
+	for _, p := range []*party{&m.mine, &m.expected} {
+		data, err := c.d.Download(p.buf)
+		if err != nil {
+			return err
+		}
+		p.values = permute(data, p.shape, orderOf(p.axes, m.axes))
+		c.s.store.mu.Lock()
+		p.called = p.node.described()
+		c.s.store.unlock()
+		if p.rep, err = c.plan("Compare", p.node); err != nil {
+			p.rep = nil // its leaves are gone
+			continue
+		}
+		defer c.over(p.rep)
+		p.rep.rounded = true
+		sampled = sampled || p.rep.sampled()
 	}
-	p.values = permute(data, p.shape, order)
-	st := c.s.store
-	st.mu.Lock()
-	p.called = p.node.described()
-	rep, err := newReplay(p.node)
-	st.unlock()
-	if err != nil { // its leaves are gone
-		brought := headsFrom(p.values, []int{len(p.values)})
-		p.bound, p.noise = flat(roundings(brought)), flat(noise.Rounded(brought).Var)
-		p.why = p.called + " rounded to f32: what it came from was freed"
+	if sampled {
+		if m.mine.axes[len(m.mine.axes)-1] != m.expected.axes[len(m.expected.axes)-1] {
+			return wire.Errorf(wire.Refused, "Compare: too large to look at all of it, and a row of one side is no row of the other: take a head or some rows")
+		}
+		m.rows = sampleOf(m.mine.values, m.d)
+	}
+	for _, p := range []*party{&m.mine, &m.expected} {
+		if err := p.limits(c, m); err != nil {
+			return err
+		}
+	}
+	if m.rows == nil {
 		return nil
 	}
-	defer func() {
-		st.mu.Lock()
-		rep.release(st)
-		st.unlock()
-	}()
-	rep.job, rep.rounded = "Compare", true
-	want, err := rep.eval(c.ctx, c.d, p.node)
-	if err != nil {
-		return err
+	for _, p := range []*party{&m.mine, &m.expected} {
+		n := len(m.rows) * m.d
+		p.values, p.bound, p.noise = gather(p.values, m.rows, m.d), p.bound[:n], p.noise[:n]
 	}
-	p.bound, p.noise = permute(flat(want.Err), p.shape, order), permute(flat(want.noise), p.shape, order)
+	m.notes = append(m.notes, m.share())
+	return nil
+}
+
+// limits finds what a side may be off by. Numbers that others computed start from inputs that were not rounded to f32 as the leaves
+// here were, so a leaf may be off by one rounding, also where it is compared itself.
+func (p *party) limits(c *conn, m *comparison) error {
 	switch {
-	case len(rep.stand) > 0:
+	case p.rep == nil || m.rows != nil && p.node.op == wire.OpNone:
+		values := p.values
+		if m.rows != nil {
+			values = gather(values, m.rows, m.d)
+		}
+		brought := headsFrom(values, []int{len(values)})
+		p.bound, p.noise = flat(roundings(brought)), flat(noise.Rounded(brought).Var)
+	case m.rows != nil:
+		made, rows, err := p.rep.sampleRounding(c, p.node, m.rows)
+		if err != nil {
+			return err
+		}
+		p.bound, p.noise, m.rows = made.bound, made.noise, rows
+	default:
+		want, err := p.rep.eval(c.ctx, c.d, p.node)
+		if err != nil {
+			return err
+		}
+		order := orderOf(p.axes, m.axes)
+		p.bound, p.noise = permute(flat(want.Err), p.shape, order), permute(flat(want.noise), p.shape, order)
+	}
+	switch {
+	case p.rep == nil:
+		p.why = p.called + " rounded to f32: what it came from was freed"
+	case len(p.rep.stand) > 0:
 		p.why = "f32 bound of the last steps of " + p.called + ": what they came from was freed"
+	case len(p.rep.large) > 0:
+		p.why = "f32 bound of the last steps of " + p.called + ": the others take too long to compute again"
 	case p.node.brought():
 		p.why = p.called + " rounded to f32"
 	default:
@@ -212,8 +252,12 @@ func (m *comparison) judge() (err error) {
 		}
 		m.ratios[i] = float32(r)
 	}
+	m.fail(m.ratios)
 	if m.report, err = parity.Compare(got, want, limit); err == nil && m.cells != nil {
 		m.report.Worst = m.cells[m.report.Worst]
+		for i := range m.report.Cells {
+			m.report.Cells[i].Index = m.cells[m.report.Cells[i].Index]
+		}
 	}
 	return err
 }
@@ -259,8 +303,7 @@ func (m *comparison) text() string {
 		fmt.Fprintf(&b, "  %s\n", odd)
 	}
 	fmt.Fprintf(&b, "  %s: %d cells compared, %d failed\n", shapeWords(m.shape, m.axes), r.N, r.Failed)
-	fmt.Fprintf(&b, "  max abs %.3g, max rel %.3g, max ULP %.4g\n", r.MaxAbs, r.MaxRel, r.MaxULP)
-	fmt.Fprintf(&b, "  %s\n", m.wordsL2())
+	m.write(&b, m.arranged, m.mine.values, "tolerance")
 	mine, expected := m.mine, m.expected
 	fmt.Fprintf(&b, "  worst cell: %s: %s %.9g, %s %.9g, off by %.3g\n", m.where(w, m.tokens), mine.called, mine.values[w],
 		expected.called, expected.values[w], math.Abs(float64(mine.values[w])-float64(expected.values[w])))
@@ -270,6 +313,7 @@ func (m *comparison) text() string {
 		fmt.Fprintf(&b, " + %g (allowed)", m.within)
 	}
 	b.WriteByte('\n')
+	m.writeWorst(&b, func(i int) string { return m.where(i, m.tokens) })
 	for _, n := range m.notes {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
@@ -309,6 +353,13 @@ func (m *comparison) unlike() string {
 // display is error / tolerance as a heatmap, or what was asked for: a picture of the differences themselves, on a scale of their
 // own, makes the noise of rounding look like a fault.
 func (m *comparison) display() (wire.Display, error) {
+	if m.rows != nil {
+		hm := m.drawSample(m.headline(), viz.Errors, m.ratios)
+		if m.report.MaxRatio > 0 {
+			hm.Marks = m.mark(m.report.Worst, "worst")
+		}
+		return bundle(hm, " "+m.share())
+	}
 	if m.show != wire.DifferenceRatio {
 		names := [2]string{m.mine.called, m.expected.called}
 		return m.differences(m.headline(), m.show, names, m.mine.values, widen(m.expected.values), m.report.Worst, m.tokens, false)
@@ -321,8 +372,7 @@ func (m *comparison) display() (wire.Display, error) {
 		showErrors(hm.Matrices)
 	}
 	if m.report.MaxRatio > 0 {
-		matrix, row, col := m.place(m.report.Worst)
-		hm.Marks = []viz.Mark{{Matrix: matrix, Row: row, Col: col, Label: "worst"}}
+		hm.Marks = m.mark(m.report.Worst, "worst")
 	}
 	return bundle(hm, "")
 }

@@ -97,6 +97,8 @@ func TestCompareReport(t *testing.T) {
   [seq 2, dim 2]: 4 cells compared, 1 failed
   max abs 0.5, max rel 0.2, max ULP 2.097e+06
   relative L2 0.088, 1 of its limit 0.088
+  3 equal, 1 mismatched
+  error/tolerance: exact 3, to 1e+01 1
   worst cell: seq 0 "the", dim 1: "sum" 2, "x" 2.5, off by 0.5
   its tolerance 0.25 = 2.38e-07 (f32 bound of "sum") + 1.49e-07 ("x" rounded to f32) + 0.25 (allowed)
   note: expected is [dim 2, seq 2]: its axes were put into the order of mine, by name

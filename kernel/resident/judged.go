@@ -13,11 +13,21 @@ import (
 type judged struct {
 	report  parity.Report
 	limitL2 float64
+	failed  []int // flat indices of the cells that failed
 }
 
 func (j judged) pass() bool { return j.report.Pass && j.passL2() }
 
 func (j judged) passL2() bool { return j.report.RelL2 <= j.limitL2 }
+
+// fail notes the cells beyond their limit.
+func (j *judged) fail(ratios []float32) {
+	for i, r := range ratios {
+		if !(r <= 1) {
+			j.failed = append(j.failed, i)
+		}
+	}
+}
 
 // outcome is the verdict in a few words. allowed is what the tolerance of a cell is called.
 func (j judged) outcome(allowed string) string {

@@ -18,6 +18,7 @@ const maxPanels = 256
 type arranged struct {
 	meta
 	h, s, d int
+	rows    []int // the rows that are looked at, of all matrices; nil: all
 }
 
 // arrange is the order in which the buffer of x, seen by head, is downloaded.
@@ -55,8 +56,14 @@ func (a arranged) rowAxisName() string {
 
 func (a arranged) colAxisName() string { return a.axes[len(a.axes)-1] }
 
-// place is the matrix, row and column of a flat index.
-func (a arranged) place(i int) (matrix, row, col int) { return i / (a.s * a.d), i / a.d % a.s, i % a.d }
+// place is the matrix, row and column of a flat index into what is looked at.
+func (a arranged) place(i int) (matrix, row, col int) {
+	row, col = i/a.d, i%a.d
+	if a.rows != nil {
+		row = a.rows[row]
+	}
+	return row / a.s, row % a.s, col
+}
 
 // panel names matrix i: "head 2", "batch 0, head 2".
 func (a arranged) panel(i int) string {

@@ -23,19 +23,20 @@ const (
 type replay struct {
 	start map[*node]*array // where the replay starts: leaves, and what stands in for what cannot be replayed
 	step  map[*node]bool
-	lost  map[*node]*node // a node that cannot be replayed: the freed leaf because of which
-	stand []*node         // steps whose own values stand in
+	lost  map[*node]*node  // a node that cannot be replayed: the freed leaf because of which
+	stand []*node          // steps whose own values stand in, since a leaf of theirs was freed
+	spare map[*node]*array // values of steps, to stand in for those that take more than most; nil: none do
+	large []*node          // those for which they do
 	done  map[whichPart]truth
 	data  map[*node][]float32 // the values of starts of which parts are read
 	job   string              // what it is for, in refusals
 	// rounded: the values where the replay starts are those of the user rounded to f32, and may be off by that.
 	rounded bool
-	// most: where a step takes more multiply-adds than that, its own values stand in; 0: none does.
-	most   float64
-	cells  int
-	work   float64 // of the steps so far
-	ahead  float64 // of all steps
-	behind float64 // of the steps that are done
+	most    float64 // multiply-adds
+	cells   int
+	work    float64 // of the steps so far
+	ahead   float64 // of all steps
+	behind  float64 // of the steps that are done
 }
 
 type whichPart struct {
@@ -44,7 +45,7 @@ type whichPart struct {
 }
 
 func emptyReplay(job string) *replay {
-	return &replay{start: map[*node]*array{}, step: map[*node]bool{}, lost: map[*node]*node{}, done: map[whichPart]truth{}, data: map[*node][]float32{}, job: job}
+	return &replay{start: map[*node]*array{}, step: map[*node]bool{}, lost: map[*node]*node{}, done: map[whichPart]truth{}, data: map[*node][]float32{}, spare: map[*node]*array{}, job: job}
 }
 
 // newReplay looks what can be replayed of root, and holds the arrays that this needs. err names the leaf that is missing.
@@ -54,11 +55,16 @@ func (r *replay) of(root *node) (*replay, error) {
 	if leaf := r.resolve(root, true); leaf != nil {
 		return nil, wire.Errorf(wire.Freed, "%s: %s cannot be replayed: its leaf %s %s was freed", r.job, root.called(), leaf.called(), shapeWords(leaf.shape, leaf.axes))
 	}
-	for _, a := range r.start {
-		a.refs++
-	}
 	for n := range r.step {
 		r.ahead += effort(n)
+		if n != root && n.live != nil && r.most > 0 {
+			r.spare[n] = n.live
+		}
+	}
+	for _, held := range []map[*node]*array{r.start, r.spare} {
+		for _, a := range held {
+			a.refs++
+		}
 	}
 	return r, nil
 }
@@ -77,11 +83,6 @@ func (r *replay) resolve(n *node, root bool) *node {
 			return n
 		}
 		r.start[n] = n.leaf
-		return nil
-	}
-	if r.most > 0 && !root && n.live != nil && effort(n) > r.most {
-		r.start[n] = n.live
-		r.stand = append(r.stand, n)
 		return nil
 	}
 	var missing *node
@@ -105,8 +106,12 @@ func (r *replay) resolve(n *node, root bool) *node {
 
 // release gives back what the replay held. The store's lock is held.
 func (r *replay) release(s *store) {
-	for _, a := range r.start {
-		s.dropArray(a)
+	for _, held := range []map[*node]*array{r.start, r.spare} {
+		for n, a := range held {
+			if held[n] = nil; a != nil {
+				s.dropArray(a)
+			}
+		}
 	}
 }
 
@@ -141,6 +146,7 @@ func (r *replay) evalPart(ctx context.Context, d *cudaops.Device, n *node, p par
 	if err := ctx.Err(); err != nil {
 		return truth{}, err
 	}
+	r.substitute(n, p)
 	if err := r.spend(n, p); err != nil {
 		return truth{}, err
 	}
@@ -311,16 +317,19 @@ func (r *replay) columns(ctx context.Context, d *cudaops.Device, n *node, cols [
 	return truth{bound.Heads{Value: columnsOf(t.Value, cols), Err: columnsOf(t.Err, cols)}, columnsOf(t.noise, cols), m}, nil
 }
 
+// substitute starts from the values of n where computing this part of it takes too much.
+func (r *replay) substitute(n *node, p part) {
+	if a := r.spare[n]; a != nil && r.start[n] == nil && float64(cellsIn(n, p))*reduction(n) > r.most {
+		r.start[n] = a
+		delete(r.spare, n)
+		delete(r.step, n)
+		r.large = append(r.large, n)
+	}
+}
+
 // spend refuses a replay that would take too much memory or time.
 func (r *replay) spend(n *node, p part) error {
-	cells := cellsOf(n)
-	h, s, _ := fold(n.shape)
-	if p.h >= 0 {
-		cells /= h
-	}
-	if p.s >= 0 {
-		cells /= s
-	}
+	cells := cellsIn(n, p)
 	r.cells += cells
 	if r.step[n] {
 		r.work += float64(cells) * reduction(n)
@@ -339,6 +348,19 @@ func cellsOf(n *node) int {
 	cells := 1
 	for _, s := range n.shape {
 		cells *= s
+	}
+	return cells
+}
+
+// cellsIn is how many cells a part has.
+func cellsIn(n *node, p part) int {
+	cells := cellsOf(n)
+	h, s, _ := fold(n.shape)
+	if p.h >= 0 {
+		cells /= h
+	}
+	if p.s >= 0 {
+		cells /= s
 	}
 	return cells
 }

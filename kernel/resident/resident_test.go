@@ -22,10 +22,17 @@ type process struct {
 	socket string
 	stop   context.CancelFunc
 	served chan error
+	s      *server
 }
 
 // start serves on the backend. When the test ends nothing may be left on the device.
 func start(t *testing.T, b cudaops.Backend) *process {
+	t.Helper()
+	return startWith(t, b, func(*Options) {})
+}
+
+// startWith is start with other options.
+func startWith(t *testing.T, b cudaops.Backend, set func(*Options)) *process {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "attnb") // short: a socket's path has 107 bytes
 	if err != nil {
@@ -34,9 +41,10 @@ func start(t *testing.T, b cudaops.Backend) *process {
 	p := &process{t: t, d: cudaops.NewDevice(b), socket: filepath.Join(dir, "s"), served: make(chan error, 1)}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	go func() {
-		p.served <- Serve(ctx, Options{Socket: p.socket, Device: p.d, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
-	}()
+	o := Options{Socket: p.socket, Device: p.d, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
+	set(&o)
+	p.s = newServer(ctx, o)
+	go func() { p.served <- p.s.serve(o) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-p.served; err != nil {

@@ -29,6 +29,8 @@ type Options struct {
 	// Record is a file that tells the next device process of the same kernel which names this one held, so that it can say what became of
 	// them. It is gone after an end in order. Empty: none.
 	Record string
+	// Budget bounds what is computed again in float64.
+	Budget Budget
 	// Log receives connections, faults and panics. Nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -41,6 +43,7 @@ type server struct {
 	explorations *explorations
 	maps         maps
 	tasks        tasks
+	budget       Budget
 	log          *slog.Logger
 	ctx          context.Context // of Serve
 	stop         context.CancelFunc
@@ -57,18 +60,26 @@ type server struct {
 // Serve listens and answers until ctx ends, the lifeline ends or a client asks for shutdown; then it returns nil. Where the device
 // fails it ends too, with a [FaultError], and the process should: the device is of no more use, and must not be closed. Every
 // tensor is gone afterwards.
-func Serve(ctx context.Context, o Options) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+func Serve(ctx context.Context, o Options) error { return newServer(ctx, o).serve(o) }
+
+// newServer is one that answers nobody yet.
+func newServer(ctx context.Context, o Options) *server {
 	log := o.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	s := &server{d: o.Device, store: newStore(), displays: newDisplays(), explorations: newExplorations(), log: log, record: o.Record, budget: o.Budget.whole()}
+	s.ctx, s.stop = context.WithCancel(ctx)
+	return s
+}
+
+func (s *server) serve(o Options) error {
+	ctx, stop, log := s.ctx, s.stop, s.log
+	defer stop()
 	l, err := listen(o.Socket)
 	if err != nil {
 		return fmt.Errorf("resident: %w", err)
 	}
-	s := &server{d: o.Device, store: newStore(), displays: newDisplays(), explorations: newExplorations(), log: log, ctx: ctx, stop: stop, record: o.Record}
 	if s.store.lost, err = readRecord(o.Record); err != nil {
 		log.Warn("what an earlier process held", "error", err)
 	}

@@ -1,0 +1,58 @@
+package resident
+
+import (
+	"fmt"
+
+	"github.com/attnb/attnb/kernel/wire"
+)
+
+// boundWords say, for each kind of step that was replayed, what a cell's bound takes for it; docs/tolerances.md derives them. The store's
+// lock is held.
+func (r *replay) boundWords(root *node) []string {
+	var lines []string
+	seen := map[string]bool{}
+	visited := map[*node]bool{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		if visited[n] || r.start[n] != nil {
+			return
+		}
+		visited[n] = true
+		for _, in := range r.inputs(n) {
+			visit(in)
+		}
+		if line := boundOf(n); !seen[line] {
+			seen[line] = true
+			lines = append(lines, line)
+		}
+	}
+	visit(root)
+	if r.rounded {
+		lines = append([]string{"values from outside: u |x|, one rounding to f32"}, lines...)
+	}
+	return lines
+}
+
+func boundOf(n *node) string {
+	dim := last(n.in[0].shape)
+	switch n.op {
+	case wire.OpAdd:
+		return "Add: u |a+b|, one rounding, and the errors of both"
+	case wire.OpRoPE:
+		if n.params.Float32Angles {
+			return "RoPE: two roundings of each product, f32 angles as they are defined, and the error of x"
+		}
+		return "RoPE: two roundings of each product, 7u of cosine and sine, and the error of x"
+	case wire.OpLinear:
+		return fmt.Sprintf("Linear: %d roundings of sum |x||w|, and the errors of both", dim+1)
+	case wire.OpScores:
+		return fmt.Sprintf("Scores: %d roundings of |scale| sum |q||k|, and the errors of both", dim+4)
+	case wire.OpSoftmax:
+		return fmt.Sprintf("Softmax: p times the errors of the exponents and up to %d roundings, and the errors of all scores of the row", dim+8)
+	case wire.OpContext:
+		return fmt.Sprintf("Context: up to %d roundings of sum p|v|, and the errors of both", dim+4)
+	case wire.OpPrefill, wire.OpDecode:
+		return fmt.Sprintf("%v: Scores (%d roundings), Softmax (up to %d) and Context (up to %d), one on another", n.op, dim+4, n.in[1].rows()+8, n.in[1].rows()+4)
+	}
+	return fmt.Sprintf("%v: nothing, a move is exact", n.op)
+}
