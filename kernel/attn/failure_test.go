@@ -57,7 +57,6 @@ var messages = []struct{ cell, want string }{
 	{"check a leaf", `Check: nothing to replay: the tensor was brought, not computed (x: "leaf" [heads 1, seq 2, dim 4])`},
 	{"check what was freed", `Check: Softmax cannot be replayed: its leaf "gone" [heads 1, seq 2, dim 4] was freed`},
 	{"tokens", `Heatmap: 3 tokens fit none of the axes query, key and seq (x: [heads 1, seq 2, dim 4])`},
-	{"too large to draw", `Interactive: 1 of 65 x 65 is too much to show cell by cell: use Heatmap, or pick a head and rows (x: [query 65, key 65])`},
 	{"explore parameter", `Explore: no parameter is called "ofset": did you mean "offset"? (x: [heads 1, seq 2, dim 4])`},
 	{"dial elsewhere", `the control offset belongs to Explore`},
 	{"require", `Require: FAIL: error/bound 17, 1 of 4 cells`},

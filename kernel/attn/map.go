@@ -26,6 +26,11 @@ func (o ViewOption) apply(r *wire.Request) {
 //	attn.Map(q, k, attn.Causal, attn.Queries(4096, 4160), attn.Keys(4000, 4160))
 //
 // Without Causal or CausalAt every query sees every key. What is masked takes no part in a pool.
+//
+// On a page the picture zooms (ctrl and the wheel, or the wheel after a click; drag; double click for all; keys), down to single
+// cells with their exact values, which the device process computes on demand as long as the picture is live: until its
+// cell runs again, or 64 others came after it. q and k stay in memory meanwhile. What is stored in the notebook zooms without
+// a kernel; where no script runs there is the picture as it was made.
 func Map(q, k Tensor, options ...MapOption) { drawMap(options, q, k) }
 
 // Map shows a matrix that is there, such as scores or probabilities, as [Map] does: pooled, in a window, one head or all.
@@ -39,7 +44,7 @@ func (x Tensor) Map(options ...ViewOption) {
 }
 
 func drawMap(options []MapOption, xs ...Tensor) {
-	r := wire.Request{Kind: wire.KindMap, Map: new(wire.Map)}
+	r := wire.Request{Kind: wire.KindMap, Map: &wire.Map{Live: true}}
 	for _, x := range xs {
 		r.IDs = append(r.IDs, x.t.ID)
 	}

@@ -61,7 +61,8 @@ func check(r wire.Request) {
 // Heatmap shows the values as a labelled picture, each head a panel. Masked cells have a colour of their own.
 func (x Tensor) Heatmap(options ...ViewOption) { x.view(wire.KindPicture, wire.StylePNG, options) }
 
-// Interactive shows the values as a chart that tells each one under the pointer. It holds matrices up to 64 x 64.
+// Interactive shows the values as a chart that tells each one under the pointer. Matrices beyond 64 x 64 are pooled, and zoom as a
+// [Tensor.Map] does.
 func (x Tensor) Interactive(options ...ViewOption) {
 	x.view(wire.KindPicture, wire.StyleHTML, options)
 }

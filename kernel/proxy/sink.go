@@ -161,6 +161,11 @@ func (s *sink) display(id string) {
 			data[viewType] = view
 		}
 	}
+	if v.Map != nil {
+		if err := s.zoom(v); err != nil {
+			s.text("stderr", "attnb: "+err.Error()+"\n")
+		}
+	}
 	metadata := json.RawMessage("{}")
 	if len(v.Metadata) > 0 && json.Valid(v.Metadata) {
 		metadata = v.Metadata

@@ -52,6 +52,15 @@ func (l *widgetLink) Rerun(id int, settings []wire.Control) (d wire.Display, err
 	return d, err
 }
 
+// Tile has the device process compute a part of a map.
+func (l *widgetLink) Tile(id int, m wire.Map) (t wire.Tile, err error) {
+	err = l.do(func(c *wire.Conn) error {
+		t, err = c.Tile(id, m)
+		return err
+	})
+	return t, err
+}
+
 // Release lets the device process forget a picture.
 func (l *widgetLink) Release(id int) error {
 	return l.do(func(c *wire.Conn) error { return c.Release(id) })
@@ -138,6 +147,19 @@ func (s *sink) widgetView(d wire.Display) (view any, err error) {
 		return nil, fmt.Errorf("a picture has no controls: %w", err)
 	}
 	return map[string]any{"version_major": 2, "version_minor": 0, "model_id": id}, nil
+}
+
+// zoom lets the pages zoom into a display's picture as far as the device process has cells. A client that answers no input requests
+// gets the picture with what is stored in it.
+func (s *sink) zoom(d wire.Display) error {
+	if !s.e.stdin {
+		s.e.k.widgets.Discard(d)
+		return nil
+	}
+	if err := s.e.k.widgets.Zoom(s.e.req.msg.Raw, s.e.cellID(), d); err != nil {
+		return fmt.Errorf("a picture has no finer cells than are stored in it: %w", err)
+	}
+	return nil
 }
 
 // cellID is the page's ID of the cell that runs; empty where the client does not say which it is.

@@ -105,6 +105,9 @@ func (m *attentionMap) ofHeads(j *job, p wire.Params, q, k operand) (err error) 
 	case m.heads%kv != 0:
 		return bad([]string{"q", "k"}, "%d heads are not a multiple of %d KV heads", m.heads, kv)
 	}
+	if !plainVariant(p, carried{}, maskOf(p, m.s, m.t)) {
+		return bad(nil, "maps know scale and causal masks alone: for windows, documents, softcap, biases and sinks take Scores and Softmax")
+	}
 	m.group = m.heads / kv
 	m.scale, m.mask = scale(p, d), maskOf(p, m.s, m.t)
 	m.panel = func(head int) string { return fmt.Sprintf("head %d", head) }
@@ -113,11 +116,14 @@ func (m *attentionMap) ofHeads(j *job, p wire.Params, q, k operand) (err error) 
 }
 
 func (m *attentionMap) ofMatrix(p wire.Params, x operand) error {
-	if p.Mask != wire.MaskDefault || p.Scale != 0 {
+	if p.Mask != wire.MaskDefault || p.Scale != 0 || !plainVariant(p, carried{}, maskOf(p, 1, 1)) {
 		return bad(nil, "a matrix has its mask and its scale: they are options of Scores and Softmax")
 	}
 	if len(x.shape) < 2 || x.swapped() {
 		return bad(nil, "not a matrix of rows and columns for each head")
+	}
+	if !x.mask.Plain() {
+		return bad(nil, "its mask is %s, and a map shows causal ones alone: use Heatmap", maskWords(x.mask))
 	}
 	a := arrange(x.meta)
 	m.x, m.mask, m.holds = x.buf, a.mask, a.quantity
@@ -175,46 +181,87 @@ func (c *conn) drawMap(r wire.Request) (wire.Answer, error) {
 		return wire.Answer{}, m.explain(bad(nil, "%v", err))
 	}
 	v.fit(viz.PanelSide(len(v.heads)))
-	hm := viz.Heatmap{Title: r.Text, Kind: kind, RowAxis: m.axes[0], ColAxis: m.axes[1], RowSpan: v.rows, ColSpan: v.cols, Pooling: reduceWords[v.reduce]}
-	if hm.Title == "" {
-		hm.Title = m.title(v, title)
+	z := viz.Zoom{Rows: m.s, Cols: m.t, By: reduceWords[v.reduce], Index: v.heads, Both: m.q != nil, Call: m.call(r), OneHead: m.heads > 1}
+	z.Heatmap = viz.Heatmap{Title: r.Text, Kind: kind, RowAxis: m.axes[0], ColAxis: m.axes[1], RowSpan: v.rows, ColSpan: v.cols, Pooling: z.By}
+	if z.By == "" {
+		z.Pooling = "value of the largest magnitude"
 	}
-	if err := m.tokens(&hm, v, r.Labels); err != nil {
+	if z.Title == "" {
+		z.Title = m.title(v, title)
+	}
+	if err := m.tokens(&z, v, r.Labels); err != nil {
 		return wire.Answer{}, m.explain(err)
 	}
-	for i, head := range v.heads {
-		n := float64(len(v.heads))
-		t, err := m.tile(c, v, head, float64(i)/n, float64(i+1)/n)
-		if err != nil {
-			return wire.Answer{}, m.explain(err)
-		}
-		panel := viz.Matrix{Rows: v.h, Cols: v.w, Values: t.Values, Hidden: func(row, col int) bool { return col >= t.Seen[row] }}
-		if len(v.heads) > 1 {
-			panel.Name = m.panel(head)
-		}
-		hm.Matrices = append(hm.Matrices, panel)
+	if err := m.panels(c, v, &z); err != nil {
+		return wire.Answer{}, m.explain(err)
 	}
-	d, err := bundle(hm, seeNothing(len(v.heads)*v.mask.Empty(v.rows.To-v.rows.From, v.cols.To-v.cols.From)))
+	var held *wire.LiveMap
+	if live = r.Map.Live; live {
+		held = &wire.LiveMap{Heads: m.heads, Queries: m.s, Keys: m.t, Quantity: wireQuantity[v.quantity], Causal: m.mask.Causal, Shown: *r.Map}
+		if m.mask.Causal {
+			held.Diagonal = m.mask.Diagonal
+		}
+		held.ID = c.s.maps.add(m)
+		z.ID = supplyID(held.ID)
+	}
+	d, err := zoomDisplay(z, seeNothing(len(v.heads)*v.mask.Empty(v.rows.To-v.rows.From, v.cols.To-v.cols.From)))
+	var id string
+	if err == nil {
+		d.Map = held
+		id, err = c.s.displays.put(d)
+	}
+	if err == nil {
+		return wire.Answer{DisplayID: id}, nil
+	}
+	if held != nil {
+		c.s.maps.end(held.ID)
+	}
 	var refused *viz.InputError
 	if errors.As(err, &refused) {
 		err = bad(nil, "%s", refused.Reason)
 	}
-	if err != nil {
-		return wire.Answer{}, m.explain(err)
+	return wire.Answer{}, m.explain(err)
+}
+
+// panels computes the matrices of a picture, one a head. That of a single head comes from more cells, which lie beside it, and
+// with it the single cells around the largest.
+func (m *attentionMap) panels(c *conn, v mapView, z *viz.Zoom) error {
+	fine := v
+	if len(v.heads) == 1 {
+		fine = v.finer()
 	}
-	if live = r.Map.Live; live {
-		d.Map = &wire.LiveMap{Heads: m.heads, Queries: m.s, Keys: m.t, Quantity: wireQuantity[v.quantity], Causal: m.mask.Causal, Shown: *r.Map}
-		if m.mask.Causal {
-			d.Map.Diagonal = m.mask.Diagonal
+	for i, head := range v.heads {
+		n := float64(len(v.heads))
+		t, err := m.tile(c, fine, head, float64(i)/n, float64(i+1)/n)
+		if err != nil {
+			return err
 		}
-		d.Map.ID = c.s.maps.add(m)
+		panel := panelOf(v.coarser(t))
+		if len(v.heads) > 1 {
+			panel.Name = m.panel(head)
+		}
+		z.Matrices = append(z.Matrices, panel)
+		if len(v.heads) > 1 {
+			continue
+		}
+		var parts []viz.Part
+		if fine.h > v.h || fine.w > v.w {
+			parts = append(parts, viz.Part{Matrix: panelOf(t), RowSpan: v.rows, ColSpan: v.cols})
+		}
+		detail, ok, err := m.detail(c, v, t)
+		if err != nil {
+			return err
+		}
+		if ok {
+			parts = append(parts, detail)
+		}
+		z.Finer = [][]viz.Part{parts}
 	}
-	id, err := c.s.displays.put(d)
-	return wire.Answer{DisplayID: id}, err
+	return nil
 }
 
 var (
-	reduceWords  = [...]string{cudaops.Max: "largest", cudaops.Mean: "mean", cudaops.Sum: "sum", cudaops.Min: "smallest"}
+	reduceWords  = [...]string{cudaops.Max: "largest", cudaops.Mean: "mean", cudaops.Sum: "sum", cudaops.Min: "smallest", magnitude: ""}
 	wireQuantity = map[quantity]wire.Quantity{probabilities: wire.QuantityProbabilities, scores: wire.QuantityScores}
 )
 
@@ -236,8 +283,8 @@ func (m *attentionMap) title(v mapView, of string) string {
 	return strings.Join(words, ", ")
 }
 
-// tokens labels rows and columns that stand for one token each.
-func (m *attentionMap) tokens(hm *viz.Heatmap, v mapView, tokens []string) error {
+// tokens labels rows and columns that stand for one token each, and all of them where the page zooms in.
+func (m *attentionMap) tokens(z *viz.Zoom, v mapView, tokens []string) error {
 	if len(tokens) == 0 {
 		return nil
 	}
@@ -246,11 +293,12 @@ func (m *attentionMap) tokens(hm *viz.Heatmap, v mapView, tokens []string) error
 	if err != nil {
 		return bad(nil, "%v", err)
 	}
+	z.RowTokens, z.ColTokens = rows, cols
 	if rows != nil && v.rows.To-v.rows.From == v.h {
-		hm.RowLabels = rows[v.rows.From:v.rows.To]
+		z.RowLabels = rows[v.rows.From:v.rows.To]
 	}
 	if cols != nil && v.cols.To-v.cols.From == v.w {
-		hm.ColLabels = cols[v.cols.From:v.cols.To]
+		z.ColLabels = cols[v.cols.From:v.cols.To]
 	}
 	return nil
 }

@@ -219,8 +219,8 @@ func TestMapPicture(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(d.Parts) != 2 || !strings.HasPrefix(string(d.Parts[0].Data), "\x89PNG") || !strings.HasPrefix(string(d.Parts[1].Data), test.want) {
-			t.Errorf("got  %s\nwant %s", d.Parts[1].Data, test.want)
+		if len(d.Parts) != 3 || d.Parts[0].MIME != "text/html" || !strings.HasPrefix(string(d.Parts[1].Data), "\x89PNG") || !strings.HasPrefix(string(d.Parts[2].Data), test.want) {
+			t.Errorf("got  %s\nwant %s", d.Parts[2].Data, test.want)
 		}
 	}
 }

@@ -116,8 +116,8 @@ func (a arranged) heatmap(title string, kind viz.Kind, values []float32, tokens 
 	hm := viz.Heatmap{Title: title, Kind: kind, RowAxis: a.rowAxisName(), ColAxis: a.colAxisName(), RowLabels: rows, ColLabels: cols}
 	for i := range a.h {
 		m := viz.Matrix{Name: a.panel(i), Rows: a.s, Cols: a.d, Values: values[i*a.s*a.d : (i+1)*a.s*a.d]}
-		if a.mask.Causal {
-			m.Hidden = func(row, col int) bool { return col >= a.mask.Visible(row, a.d) }
+		if a.mask.Hides() {
+			m.Hidden = func(row, col int) bool { return !a.mask.Sees(row, col, a.d) }
 		}
 		hm.Matrices = append(hm.Matrices, m)
 	}
@@ -151,6 +151,11 @@ func bundle(d viz.Drawable, more string) (wire.Display, error) {
 	if err != nil {
 		return wire.Display{}, err
 	}
+	return display(p, more)
+}
+
+// display is a picture with its text.
+func display(p viz.Picture, more string) (wire.Display, error) {
 	alt := p.Alt + more
 	metadata, err := json.Marshal(map[string]any{
 		"image/png": map[string]any{"width": p.Width, "height": p.Height, "alt": alt},
@@ -235,7 +240,12 @@ func (c *conn) picture(r wire.Request) (wire.Answer, error) {
 		}
 	case wire.StyleHTML:
 		var html string
-		if html, err = hm.HTML(); err == nil {
+		html, err = hm.HTML()
+		var large *viz.TooLargeError
+		if errors.As(err, &large) && !x.swapped() {
+			return c.drawMap(zoomOf(r, x.meta))
+		}
+		if err == nil {
 			d = wire.Display{Parts: []wire.Part{{MIME: "text/html", Data: []byte(html)}, {MIME: "text/plain", Data: []byte(hm.Alt() + seeNothing(x.empty))}}}
 		}
 	case wire.StylePNG:

@@ -1,6 +1,8 @@
 package resident
 
 import (
+	"math"
+
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/cudaops/plan"
 )
@@ -21,25 +23,31 @@ func newPools(by cudaops.Reduce, n, t int) *pools {
 func (p *pools) add(row []float32) {
 	for j, at := 0, 0; at < len(row); j++ {
 		end := min(plan.Edge(j+1, p.t, p.n), len(row))
-		acc := p.acc[j]
-		if p.seen[j] == 0 && p.by != cudaops.Mean && p.by != cudaops.Sum {
-			acc = float64(row[at])
-		}
 		for _, x := range row[at:end] {
-			f := float64(x)
-			switch p.by {
-			case cudaops.Max:
-				acc = max(acc, f) // NaN where one is
-			case cudaops.Min:
-				acc = min(acc, f)
-			default:
-				acc += f
-			}
+			p.take(j, float64(x), 1)
 		}
-		p.acc[j] = acc
-		p.seen[j] += end - at
 		at = end
 	}
+}
+
+// take takes in a value that is that of n cells.
+func (p *pools) take(j int, f float64, n int) {
+	acc := &p.acc[j]
+	switch {
+	case p.by == cudaops.Mean:
+		*acc += f * float64(n)
+	case p.by == cudaops.Sum:
+		*acc += f
+	case p.seen[j] == 0:
+		*acc = f
+	case p.by == cudaops.Max:
+		*acc = max(*acc, f) // NaN where one is
+	case p.by == cudaops.Min:
+		*acc = min(*acc, f)
+	case f != f || math.Abs(f) > math.Abs(*acc): // magnitude
+		*acc = f
+	}
+	p.seen[j] += n
 }
 
 // finish writes the pools and begins anew.

@@ -13,9 +13,10 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// Device runs explorations again. Its methods may take as long as an op; calls may come from several goroutines.
+// Device runs explorations again, and makes tiles of live maps. Its methods may take as long as an op; calls may come from several goroutines.
 type Device interface {
 	Rerun(id int, settings []wire.Control) (wire.Display, error)
+	Tile(id int, m wire.Map) (wire.Tile, error)
 	Release(id int) error
 }
 
@@ -118,8 +119,12 @@ func (m *Manager) Explore(parent json.RawMessage, cell string, d wire.Display) (
 	return root.ID(), nil
 }
 
-// Discard releases the exploration of a display that is shown without controls.
+// Discard releases the exploration, or the map, of a display that is shown as it is.
 func (m *Manager) Discard(d wire.Display) {
+	if d.Map != nil {
+		z := &zoomed{m: m, shown: d.Map}
+		z.stop()
+	}
 	if d.Exploration != nil {
 		e := &explorer{m: m, id: d.Exploration.ID}
 		e.stop()

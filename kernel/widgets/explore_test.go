@@ -15,9 +15,11 @@ import (
 type device struct {
 	gate chan error
 
-	mu       sync.Mutex
-	runs     [][]wire.Control
-	released []int
+	mu        sync.Mutex
+	runs      [][]wire.Control
+	released  []int
+	tiles     []wire.Map
+	tileFails error
 }
 
 func (d *device) Rerun(id int, settings []wire.Control) (wire.Display, error) {
@@ -37,6 +39,28 @@ func (d *device) Release(id int) error {
 	defer d.mu.Unlock()
 	d.released = append(d.released, id)
 	return nil
+}
+
+// Tile has 1 in its first cell, 2 in the next; a row sees as many cells as its number. What scores are is told by their sign.
+func (d *device) Tile(id int, m wire.Map) (wire.Tile, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tiles = append(d.tiles, m)
+	if d.tileFails != nil {
+		return wire.Tile{}, d.tileFails
+	}
+	t := wire.Tile{Head: m.Heads[0], Rows: m.Rows, Cols: m.Cols, Queries: m.Queries, Keys: m.Keys}
+	for i := range m.Rows * m.Cols {
+		v := float32(i + 1)
+		if m.Quantity == wire.QuantityScores {
+			v = -v
+		}
+		t.Values = append(t.Values, v)
+	}
+	for i := range m.Rows {
+		t.Seen = append(t.Seen, min(i, m.Cols))
+	}
+	return t, nil
 }
 
 func (d *device) counts() (runs, released int) {

@@ -58,6 +58,7 @@ type Manager struct {
 	bytes    int
 	pages    []string // IDs of control comms, oldest first
 	explored []*explorer
+	zoomed   []*zoomed
 	ended    []*Input // of cells that have ended, oldest first
 	closed   bool
 }
@@ -244,7 +245,7 @@ func (m *Manager) Close() {
 	clear(m.models)
 	m.bytes = 0
 	explored := m.explored
-	m.explored, m.ended = nil, nil
+	m.explored, m.zoomed, m.ended = nil, nil, nil
 	m.mu.Unlock()
 	for _, e := range explored {
 		e.halt()

@@ -33,6 +33,13 @@ func (p *pages) take() []Message {
 	return sent
 }
 
+// count is how many messages there are to take.
+func (p *pages) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.sent)
+}
+
 // decoded is content as a page reads it.
 func decoded(t *testing.T, m Message) map[string]any {
 	t.Helper()

@@ -27,8 +27,12 @@ func (k Kind) names() State {
 	if view == "" {
 		view = k.Module
 	}
-	return State{"_model_name": k.Model, "_model_module": k.Module, "_model_module_version": k.Version,
+	names := State{"_model_name": k.Model, "_model_module": k.Module, "_model_module_version": k.Version,
 		"_view_name": k.View, "_view_module": view, "_view_module_version": k.Version}
+	if k.View == "" {
+		names["_view_name"] = nil
+	}
+	return names
 }
 
 // Model is one widget.

@@ -17,6 +17,7 @@ const (
 	ReduceMean
 	ReduceSum
 	ReduceMin
+	ReduceMagnitude // the value of the largest magnitude; of a matrix alone
 )
 
 // Map says what a map shows. Its zero value: the largest of each pool, all heads, everything, 512 cells each way at most.
