@@ -29,6 +29,15 @@ func (m Mask) Plain() bool {
 	return m.Window == 0 && m.PadLeft == 0 && m.PadRight == 0 && m.Documents == nil
 }
 
+// Hides says that the mask may hide something.
+func (m Mask) Hides() bool { return m.Causal || !m.Plain() }
+
+// Sees says whether a row sees a column of cols.
+func (m Mask) Sees(row, col, cols int) bool {
+	lo, hi := m.Interval(row, cols)
+	return col >= lo && col < hi
+}
+
 // Interval is what a row sees, of cols columns: those from lo up to but without hi; 0 and 0 where it sees none.
 func (m Mask) Interval(row, cols int) (lo, hi int) {
 	own := row + m.Diagonal

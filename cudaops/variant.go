@@ -1,5 +1,7 @@
 package cudaops
 
+import "fmt"
+
 // Variant is what the field's variants of attention do to scores beside scale and mask, in this order: Softcap, then Bias and
 // Slopes, then the mask and Allowed, then the softmax, with Sinks. The zero value is plain attention.
 type Variant struct {
@@ -44,6 +46,28 @@ func (v Variant) operands() []operand {
 	return in
 }
 
+// Check says why a mask and the numbers of a variant do not fit scores of h heads and t columns, or nil. Its tensors are not looked at.
+func (v Variant) Check(m Mask, h, t int) error {
+	if err := m.check(t); err != nil {
+		return err
+	}
+	if c := float32(v.Softcap); v.Softcap != 0 && (!(c > 0) || !finite(float64(c))) {
+		return fmt.Errorf("softcap is %v, must be positive and finite in f32; leave it out for none", v.Softcap)
+	}
+	if v.Slopes == nil {
+		return nil
+	}
+	if len(v.Slopes) != h {
+		return fmt.Errorf("%d ALiBi slopes for %d heads", len(v.Slopes), h)
+	}
+	for i, slope := range v.Slopes {
+		if !finite(float64(float32(slope))) {
+			return fmt.Errorf("ALiBi slope %d is %v, must be finite in f32", i, slope)
+		}
+	}
+	return Mask{Causal: true, Diagonal: m.Diagonal}.check(t) // the row's own column is read whatever the mask
+}
+
 // changes checks a mask and a variant against scores [h, s, t] whose other operands are those before the variant's.
 func (c *call) changes(m Mask, v Variant, h, s, t int) (Changes, error) {
 	before := len(c.in) - len(v.operands())
@@ -54,28 +78,12 @@ func (c *call) changes(m Mask, v Variant, h, s, t int) (Changes, error) {
 	if before > 2 {
 		about = about[:2] // q and k
 	}
-	if err := m.check(t); err != nil {
+	if err := v.Check(m, h, t); err != nil {
 		return Changes{}, c.bad(about, "%s", reason(err))
 	}
-	cap32 := float32(v.Softcap)
-	if v.Softcap != 0 && (!(cap32 > 0) || !finite(float64(cap32))) {
-		return Changes{}, c.bad(about, "softcap is %v, must be positive and finite in f32; leave it out for none", v.Softcap)
-	}
-	out := Changes{Mask: m, Softcap: cap32}
-	if v.Slopes != nil && len(v.Slopes) != h {
-		return Changes{}, c.bad(about, "%d ALiBi slopes for %d heads", len(v.Slopes), h)
-	}
-	for i, slope := range v.Slopes {
-		if !finite(float64(float32(slope))) {
-			return Changes{}, c.bad(about, "ALiBi slope %d is %v, must be finite in f32", i, slope)
-		}
+	out := Changes{Mask: m, Softcap: float32(v.Softcap)}
+	for _, slope := range v.Slopes {
 		out.Slopes = append(out.Slopes, float32(slope))
-	}
-	if v.Slopes != nil {
-		// The distance to the row's own column is read whatever the mask.
-		if err := (Mask{Causal: true, Diagonal: m.Diagonal}).check(t); err != nil {
-			return Changes{}, c.bad(about, "%s", reason(err))
-		}
 	}
 	at := before
 	for _, o := range []struct {

@@ -327,10 +327,14 @@ func (c *conn) run(r wire.Request) (wire.Answer, error) {
 	if !ok {
 		return wire.Answer{}, wire.Errorf(wire.BadRequest, "unknown op %d", r.Op)
 	}
-	if len(r.IDs) > len(def.args) || len(r.IDs) < len(def.args)-def.optional {
-		return wire.Answer{}, wire.Errorf(wire.BadRequest, "%v: %d tensors, it takes %d", r.Op, len(r.IDs), len(def.args))
+	args, err := def.names(r.Params)
+	if err != nil {
+		return wire.Answer{}, wire.Errorf(wire.BadInput, "%v: %v", r.Op, err)
 	}
-	in, nodes, inputs, done, err := c.use(r.Op.String(), r.IDs, def.args)
+	if len(r.IDs) > len(args) || len(r.IDs) < len(args)-def.optional {
+		return wire.Answer{}, wire.Errorf(wire.BadRequest, "%v: %d tensors, it takes %d", r.Op, len(r.IDs), len(args))
+	}
+	in, nodes, inputs, done, err := c.use(r.Op.String(), r.IDs, args)
 	if err != nil {
 		return wire.Answer{}, err
 	}

@@ -82,12 +82,16 @@ func paramWords(n *node) string {
 	case wire.OpScores:
 		return fmt.Sprintf("scale %.6g", scale(p, last(n.in[0].shape)))
 	case wire.OpSoftmax:
-		return maskWords(n.mask.Causal, n.mask.Diagonal)
+		return maskWords(n.mask) + variantWords(p, n.in[0].carry)
 	case wire.OpPrefill:
 		m := maskOf(p, n.in[0].rows(), n.in[1].rows())
-		return fmt.Sprintf("scale %.6g, %s", scale(p, last(n.in[0].shape)), maskWords(m.Causal, m.Diagonal))
+		return fmt.Sprintf("scale %.6g, %s", scale(p, last(n.in[0].shape)), maskWords(m)) + variantWords(p, carried{})
 	case wire.OpDecode:
-		return fmt.Sprintf("scale %.6g", scale(p, last(n.in[0].shape)))
+		words := fmt.Sprintf("scale %.6g", scale(p, last(n.in[0].shape))) + variantWords(p, carried{})
+		if m := decodeMask(p, n.in[1].rows()); !m.Plain() {
+			words += ", " + maskWords(m)
+		}
+		return words
 	case wire.OpIndex:
 		return fmt.Sprintf("%s %d", p.Axis, p.Index)
 	case wire.OpRows:
@@ -121,11 +125,4 @@ func ropeWords(p wire.Params) string {
 		words = append(words, fmt.Sprintf("magnitude %g", p.Magnitude))
 	}
 	return strings.Join(words, ", ")
-}
-
-func maskWords(causal bool, diagonal int) string {
-	if !causal {
-		return "no mask"
-	}
-	return fmt.Sprintf("causal, diagonal %d", diagonal)
 }

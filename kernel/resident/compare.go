@@ -237,7 +237,7 @@ func (m *comparison) judge() (err error) {
 		limit[i] = m.mine.bound[i] + m.expected.bound[i] + m.within
 		spread[i] = m.mine.noise[i] + m.expected.noise[i] + m.within*m.within/(noise.Factor*noise.Factor)
 	}
-	if m.quantity == scores && m.mask.Causal {
+	if m.quantity == scores && m.mask.Hides() {
 		m.visibleOnly(len(got))
 		got, want, limit, spread = pick(got, m.cells), pick(want, m.cells), pick(limit, m.cells), pick(spread, m.cells)
 	}
@@ -266,7 +266,7 @@ func (m *comparison) judge() (err error) {
 func (m *comparison) visibleOnly(n int) {
 	m.cells = []int{}
 	for i := range n {
-		if _, row, col := m.place(i); col < m.mask.Visible(row, m.d) {
+		if _, row, col := m.place(i); m.mask.Sees(row, col, m.d) {
 			m.cells = append(m.cells, i)
 		}
 	}

@@ -44,6 +44,9 @@ func drawTrace(c *conn, r wire.Request, in []operand, _ []*node) (viz.Drawable, 
 	query := r.Draw.Query
 	j := &job{d: c.d, op: wire.OpSoftmax}
 	defer j.done()
+	if !s.mask.Plain() || !in[0].carry.none() {
+		return nil, unfit("scores", "a trace knows causal masks alone, not %s%s", maskWords(s.mask), variantWords(wire.Params{}, in[0].carry))
+	}
 	q := figure.Query{Seen: s.mask.Visible(query, s.d), Dim: v.d}
 	row, err := j.view(in[0].buf.Head(head))
 	if err == nil {

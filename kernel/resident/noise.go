@@ -73,7 +73,17 @@ func noiseScores(p wire.Params, in []truth) (reference.Heads, error) {
 }
 
 func noiseSoftmax(p wire.Params, in []truth) (reference.Heads, error) {
-	return noise.Softmax(flatNoise(in[0]), visible(softmaxMask(p, in[0].meta)))
+	x := in[0]
+	h, _, t := fold(x.shape)
+	m := softmaxMask(p, x.meta)
+	if plainVariant(p, x.carry, m) {
+		return noise.Softmax(flatNoise(x), visible(m, t))
+	}
+	v, err := noiseVariant(p, x.carry, m.Diagonal, in[1:], h)
+	if err != nil {
+		return nil, err
+	}
+	return v.Softmax(flatNoise(x), visible(m, t))
 }
 
 func noiseContext(_ wire.Params, in []truth) (reference.Heads, error) {
@@ -99,7 +109,16 @@ func noisePrefill(p wire.Params, in []truth) (reference.Heads, error) {
 	}
 	s, _ := by[0].Value[0].Dims()
 	t, _ := by[1].Value[0].Dims()
-	v, err := noise.Attention(by[0], by[1], by[2], scale(p, last(in[0].shape)), visible(maskOf(p, s, t)))
+	m := maskOf(p, s, t)
+	if plainVariant(p, carried{}, m) {
+		v, err := noise.Attention(by[0], by[1], by[2], scale(p, last(in[0].shape)), visible(m, t))
+		return noiseBackTo(v, err, in[0])
+	}
+	variant, err := noiseVariant(p, carried{}, m.Diagonal, in[3:], len(by[0].Value))
+	if err != nil {
+		return nil, err
+	}
+	v, err := variant.Attention(by[0], by[1], by[2], scale(p, last(in[0].shape)), visible(m, t))
 	return noiseBackTo(v, err, in[0])
 }
 

@@ -33,6 +33,7 @@ type truth struct {
 type op struct {
 	args     []string // what errors call the inputs; the names that cudaops uses
 	optional int      // how many of the last ones may be missing
+	variant  bool     // takes the tensors of a variant of attention behind them
 	run      func(j *job, p wire.Params, in []operand) ([]result, error)
 	replay   func(p wire.Params, in []truth) ([]bound.Heads, error)
 	noise    func(p wire.Params, in []truth) (reference.Heads, error) // of the result of replay; nil: the op moves values
@@ -49,10 +50,10 @@ var ops = map[wire.Op]op{
 	wire.OpRows:    {args: []string{"x"}, run: runRows, replay: replayRows},
 	wire.OpRoPE:    {args: []string{"x"}, run: runRoPE, replay: replayRoPE, noise: noiseRoPE},
 	wire.OpScores:  {args: []string{"q", "k"}, run: runScores, replay: replayScores, noise: noiseScores},
-	wire.OpSoftmax: {args: []string{"x"}, run: runSoftmax, replay: replaySoftmax, noise: noiseSoftmax},
+	wire.OpSoftmax: {args: []string{"x"}, variant: true, run: runSoftmax, replay: replaySoftmax, noise: noiseSoftmax},
 	wire.OpContext: {args: []string{"p", "v"}, run: runContext, replay: replayContext, noise: noiseContext},
-	wire.OpPrefill: {args: []string{"q", "k", "v"}, run: runPrefill, replay: replayPrefill, noise: noisePrefill},
-	wire.OpDecode:  {args: []string{"q", "k", "v"}, run: runDecode, replay: replayDecode, noise: noiseDecode},
+	wire.OpPrefill: {args: []string{"q", "k", "v"}, variant: true, run: runPrefill, replay: replayPrefill, noise: noisePrefill},
+	wire.OpDecode:  {args: []string{"q", "k", "v"}, variant: true, run: runDecode, replay: replayDecode, noise: noiseDecode},
 	wire.OpAppend:  {args: []string{"cache", "rows"}, run: runAppend, replay: replayAppend},
 	wire.OpAdd:     {args: []string{"a", "b"}, run: runAdd, replay: replayAdd, noise: noiseAdd},
 	wire.OpLinear:  {args: []string{"x", "w", "b"}, optional: 1, run: runLinear, replay: replayLinear, noise: noiseLinear},

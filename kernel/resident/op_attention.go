@@ -5,7 +5,6 @@ import (
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/kernel/wire"
-	"github.com/attnb/attnb/reference"
 	"github.com/attnb/attnb/reference/bound"
 )
 
@@ -15,33 +14,6 @@ func scale(p wire.Params, dim int) float64 {
 		return float64(float32(p.Scale))
 	}
 	return float64(float32(1 / math.Sqrt(float64(dim))))
-}
-
-// maskOf is the mask of s queries against t keys.
-func maskOf(p wire.Params, s, t int) cudaops.Mask {
-	switch p.Mask {
-	case wire.MaskCausal:
-		return cudaops.Mask{Causal: true, Diagonal: t - s}
-	case wire.MaskDiagonal:
-		return cudaops.Mask{Causal: true, Diagonal: p.Diagonal}
-	}
-	return cudaops.Mask{}
-}
-
-// shifted is the mask of what remains when the first n rows are gone.
-func shifted(m cudaops.Mask, n int) cudaops.Mask {
-	if m.Causal {
-		m.Diagonal += n
-	}
-	return m
-}
-
-// visible is a mask for a replay.
-func visible(m cudaops.Mask) reference.Visible {
-	if !m.Causal {
-		return nil
-	}
-	return reference.Causal(m.Diagonal)
 }
 
 func runScores(j *job, p wire.Params, in []operand) ([]result, error) {
@@ -55,8 +27,15 @@ func runScores(j *job, p wire.Params, in []operand) ([]result, error) {
 	}
 	h, s, d := q.Shape()
 	_, t, _ := k.Shape()
-	b, err := j.d.Scores(q, k, scale(p, d))
 	m := meta{shape: []int{h, s, t}, axes: []string{"heads", "query", "key"}, mask: maskOf(p, s, t), quantity: scores}
+	if m.carry, err = numbersOf(p, carried{}, h); err == nil {
+		// What goes with the scores is refused here, and not where softmax reads it.
+		err = cudaops.Variant{Softcap: m.carry.softcap, Slopes: m.carry.slopes}.Check(m.mask, h, t)
+	}
+	if err != nil {
+		return nil, j.refuse([]string{"q", "k"}, "%v", err)
+	}
+	b, err := j.d.Scores(q, k, scale(p, d))
 	if len(in[0].shape) < 3 && h == 1 {
 		m = m.without(0)
 	}
@@ -77,25 +56,34 @@ func replayScores(p wire.Params, in []truth) ([]bound.Heads, error) {
 
 func last(shape []int) int { return shape[len(shape)-1] }
 
-// softmaxMask is the mask asked for, or else the one that the scores carry.
-func softmaxMask(p wire.Params, x meta) cudaops.Mask {
-	if p.Mask == wire.MaskDefault {
-		return x.mask
-	}
-	_, s, t := fold(x.shape)
-	return maskOf(p, s, t)
-}
-
 func runSoftmax(j *job, p wire.Params, in []operand) ([]result, error) {
 	x := in[0]
+	h, _, _ := fold(x.shape)
 	m := meta{shape: x.shape, axes: x.axes, mask: softmaxMask(p, x.meta), quantity: probabilities}
-	b, empty, err := j.d.Softmax(x.buf, m.mask)
+	if len(x.shape) > 3 && !plainVariant(p, x.carry, m.mask) {
+		return nil, j.refuse([]string{"x"}, "%d dimensions are too many: pick one with Batch(i)", len(x.shape))
+	}
+	v, err := j.variant(p, x.carry, in[1:], h)
+	if err != nil {
+		return nil, err
+	}
+	b, empty, err := j.d.SoftmaxVariant(x.buf, m.mask, v)
 	m.empty = empty
 	return one(b, err, m)
 }
 
 func replaySoftmax(p wire.Params, in []truth) ([]bound.Heads, error) {
-	return one1(bound.Softmax(in[0].Heads, visible(softmaxMask(p, in[0].meta))))
+	x := in[0]
+	h, _, t := fold(x.shape)
+	m := softmaxMask(p, x.meta)
+	if plainVariant(p, x.carry, m) {
+		return one1(bound.Softmax(x.Heads, visible(m, t)))
+	}
+	v, err := boundVariant(p, x.carry, m.Diagonal, in[1:], h)
+	if err != nil {
+		return nil, err
+	}
+	return one1(v.Softmax(x.Heads, visible(m, t)))
 }
 
 func runContext(j *job, _ wire.Params, in []operand) ([]result, error) {
@@ -148,7 +136,11 @@ func runPrefill(j *job, p wire.Params, in []operand) ([]result, error) {
 	}
 	h, s, d := q.Shape()
 	_, t, _ := k.Shape()
-	res, err := j.d.Prefill(q, k, v, cudaops.Attention{Scale: scale(p, d), Mask: maskOf(p, s, t)})
+	changes, err := j.variant(p, carried{}, in[3:], h)
+	if err != nil {
+		return nil, err
+	}
+	res, err := j.d.Prefill(q, k, v, cudaops.Attention{Scale: scale(p, d), Mask: maskOf(p, s, t), Variant: changes})
 	b, err := j.back(res.Context, err, in[0])
 	m := alike(in[0], h, s, d)
 	m.empty = res.Empty
@@ -166,7 +158,16 @@ func replayPrefill(p wire.Params, in []truth) ([]bound.Heads, error) {
 	}
 	s, _ := by[0].Value[0].Dims()
 	t, _ := by[1].Value[0].Dims()
-	out, err := bound.Attention(by[0], by[1], by[2], scale(p, last(in[0].shape)), visible(maskOf(p, s, t)))
+	m := maskOf(p, s, t)
+	if plainVariant(p, carried{}, m) {
+		out, err := bound.Attention(by[0], by[1], by[2], scale(p, last(in[0].shape)), visible(m, t))
+		return backTo(out, err, in[0])
+	}
+	v, err := boundVariant(p, carried{}, m.Diagonal, in[3:], len(by[0].Value))
+	if err != nil {
+		return nil, err
+	}
+	out, err := v.Attention(by[0], by[1], by[2], scale(p, last(in[0].shape)), visible(m, t))
 	return backTo(out, err, in[0])
 }
 
@@ -179,9 +180,24 @@ func runDecode(j *job, p wire.Params, in []operand) ([]result, error) {
 		return nil, j.refuse(nil, "one query sees the whole cache: a diagonal has no place here, cut the cache with Rows")
 	}
 	h, s, d := q.Shape()
-	b, err := j.d.Decode(q, k, v, scale(p, d))
-	b, err = j.back(b, err, in[0])
-	return one(b, err, alike(in[0], h, s, d))
+	_, t, _ := k.Shape()
+	mask, out := decodeMask(p, t), alike(in[0], h, s, d)
+	if plainVariant(p, carried{}, mask) {
+		b, err := j.d.Decode(q, k, v, scale(p, d))
+		b, err = j.back(b, err, in[0])
+		return one(b, err, out)
+	}
+	if s != 1 {
+		return nil, j.refuse([]string{"q"}, "%d query rows a head, must be 1", s)
+	}
+	changes, err := j.variant(p, carried{}, in[3:], h)
+	if err != nil {
+		return nil, err
+	}
+	res, err := j.d.Prefill(q, k, v, cudaops.Attention{Scale: scale(p, d), Mask: mask, Variant: changes})
+	b, err := j.back(res.Context, err, in[0])
+	out.empty = res.Empty
+	return one(b, err, out)
 }
 
 func replayDecode(p wire.Params, in []truth) ([]bound.Heads, error) {

@@ -41,7 +41,7 @@ func runIndex(j *job, p wire.Params, in []operand) ([]result, error) {
 		return nil, j.refuse([]string{"x"}, "has no axis %q", p.Axis)
 	case p.Index < 0 || p.Index >= x.shape[at]:
 		return nil, j.refuse([]string{"x"}, "%s %d is not within 0 to %d", singular(p.Axis), p.Index, x.shape[at]-1)
-	case at == 1 && x.mask.Causal:
+	case at == 1 && (x.mask.Hides() || !x.carry.none()):
 		return nil, j.refuse([]string{"x"}, "axis %q cannot be taken apart under a mask: apply Softmax first", p.Axis)
 	case len(x.shape) == 3 && at == 1:
 		t, err := j.view(x.buf.Transpose())
@@ -61,7 +61,11 @@ func runIndex(j *job, p wire.Params, in []operand) ([]result, error) {
 	h, _, _ := x.buf.Shape()
 	each := h / x.shape[0]
 	b, err := x.buf.Heads(p.Index*each, (p.Index+1)*each)
-	return one(b, err, x.without(0))
+	m := x.without(0)
+	if len(x.shape) == 3 {
+		m.carry = m.carry.head(p.Index)
+	}
+	return one(b, err, m)
 }
 
 func replayIndex(p wire.Params, in []truth) ([]bound.Heads, error) {

@@ -5,7 +5,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/reference"
 	"github.com/attnb/attnb/reference/bound"
@@ -36,6 +35,7 @@ func (m meta) cut(p part) meta {
 		for i := range len(m.shape) - 2 {
 			m.shape[i] = 1
 		}
+		m.carry = m.carry.head(p.h)
 	}
 	if p.s >= 0 && len(m.shape) > 1 {
 		m.shape[len(m.shape)-2] = 1
@@ -79,11 +79,11 @@ func needs(n *node, p part) need {
 		w.in = []part{p.turned(x), group(n, p.h, 1)}
 	case wire.OpPrefill, wire.OpDecode:
 		at := p.turned(n.meta)
-		w.in = []part{p, group(n, at.h, 1), group(n, at.h, 2)}
-		w.params = masked(n.params, shifted(maskOf(n.params, x.rows(), n.in[1].rows()), max(at.s, 0)))
+		w.in = append([]part{p, group(n, at.h, 1), group(n, at.h, 2)}, partsOf(n, 3, at, &w.params)...)
+		w.params = masked(w.params, shifted(maskOf(n.params, x.rows(), n.in[1].rows()), max(at.s, 0)))
 	case wire.OpSoftmax:
-		w.in = []part{p}
-		w.params = masked(n.params, shifted(softmaxMask(n.params, x), max(p.s, 0)))
+		w.in = append([]part{p}, partsOf(n, 1, p, &w.params)...)
+		w.params = masked(w.params, shifted(softmaxMask(n.params, x), max(p.s, 0)))
 	case wire.OpLinear:
 		w.in = []part{p, everything, everything}[:len(n.in)]
 	case wire.OpSplit, wire.OpHeads:
@@ -148,15 +148,6 @@ func needIndex(n *node, p part, params *wire.Params) part {
 		return part{n.params.Index*each + max(p.h, 0), p.s}
 	}
 	return part{-1, p.s}
-}
-
-// masked puts a mask into parameters.
-func masked(p wire.Params, m cudaops.Mask) wire.Params {
-	p.Mask = wire.MaskNone
-	if m.Causal {
-		p.Mask, p.Diagonal = wire.MaskDiagonal, m.Diagonal
-	}
-	return p
 }
 
 // cutHeads are the matrices and rows of a part.

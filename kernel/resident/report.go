@@ -63,13 +63,14 @@ func spread(bins []parity.Bin) string {
 
 // hidden is how many of the first n cells that are looked at lie under the mask of probabilities, where they are 0.
 func (a arranged) hidden(n int) int {
-	if !a.mask.Causal || a.quantity != probabilities {
+	if !a.mask.Hides() || a.quantity != probabilities {
 		return 0
 	}
 	hidden := 0
 	for i := 0; i < n; i += a.d {
 		_, row, _ := a.place(i)
-		hidden += a.d - a.mask.Visible(row, a.d)
+		lo, hi := a.mask.Interval(row, a.d)
+		hidden += a.d - (hi - lo)
 	}
 	return hidden
 }

@@ -166,6 +166,10 @@ func (r *rerun) run(ctx context.Context, d *cudaops.Device, steps []*node, param
 // step runs one step and keeps the output that it stands for.
 func (r *rerun) step(d *cudaops.Device, n *node, p wire.Params, made map[*node]operand) (operand, error) {
 	def := ops[n.op]
+	args, err := def.names(p)
+	if err != nil {
+		return operand{}, wire.Errorf(wire.Internal, "Explore: %v: %v", n.op, err)
+	}
 	in := make([]operand, len(n.in))
 	about := make([]input, len(n.in))
 	for i, from := range n.in {
@@ -175,7 +179,7 @@ func (r *rerun) step(d *cudaops.Device, n *node, p wire.Params, made map[*node]o
 		} else if !ok {
 			return operand{}, wire.Errorf(wire.Internal, "Explore: an input of %v is not there", n.op)
 		}
-		in[i], about[i] = x, input{def.args[i], r.names[from], x.meta}
+		in[i], about[i] = x, input{args[i], r.names[from], x.meta}
 	}
 	results, err := runJob(&job{d: d, op: n.op}, def, p, in)
 	if err != nil {

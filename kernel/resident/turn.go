@@ -31,7 +31,7 @@ const (
 var sides = map[string]side{"query": querySide, "key": keySide, "common": everySide}
 
 // parameterNames are those that a control may name, without a side, in the order in which a picture that asks for none gets them.
-var parameterNames = []string{"offset", "rotary", "base", "pairing", "layout", "scale", "diagonal", "head"}
+var parameterNames = []string{"offset", "rotary", "base", "pairing", "layout", "scale", "diagonal", "window", "softcap", "head"}
 
 // usual are the ones of parameterNames that a picture gets when it asks for none.
 var usual = []string{"offset", "rotary", "base", "pairing", "head"}
@@ -110,7 +110,7 @@ func (c chainSteps) knob(ask wire.Control) (knob, error) {
 	s, name := everySide, ask.Name
 	if word, rest, ok := strings.Cut(name, " "); ok {
 		known := false
-		if s, known = sides[word]; !known || rest == "head" || rest == "layout" || rest == "scale" || rest == "diagonal" {
+		if s, known = sides[word]; !known || rest == "head" || rest == "layout" || rest == "scale" || rest == "diagonal" || rest == "window" || rest == "softcap" {
 			return k, c.unknown(ask.Name)
 		}
 		name = rest
@@ -142,6 +142,10 @@ func (c chainSteps) knob(ask wire.Control) (knob, error) {
 			return (n.params.Mask == wire.MaskCausal || n.params.Mask == wire.MaskDiagonal) &&
 				(n.op == wire.OpScores || n.op == wire.OpSoftmax || n.op == wire.OpPrefill)
 		}))
+	case "window":
+		err = k.window(c.where(func(n *node) bool { return masks(n.op) && n.params.Window > 0 }))
+	case "softcap":
+		err = k.softcap(c.where(func(n *node) bool { return masks(n.op) && n.params.Softcap > 0 }))
 	case "head":
 		err = k.head(arrange(c.root.meta))
 	default:
@@ -271,6 +275,34 @@ func (k *knob) diagonal(steps []*node) error {
 	return err
 }
 
+func masks(op wire.Op) bool { return isAttention(op) || op == wire.OpSoftmax }
+
+// window goes from the query alone to every key.
+func (k *knob) window(steps []*node) error {
+	k.Step = 1
+	err := k.of("windowed", steps, func(n *node) float64 { return float64(n.params.Window) },
+		func(p *wire.Params, _ *node, v float64) { p.Window = int(v) })
+	if err != nil {
+		return err
+	}
+	k.From, k.To = 1, max(2, k.Value)
+	for _, n := range steps {
+		keys := last(n.shape)
+		if n.op == wire.OpPrefill || n.op == wire.OpDecode {
+			keys = n.in[1].rows()
+		}
+		k.To = max(k.To, float64(keys))
+	}
+	return nil
+}
+
+func (k *knob) softcap(steps []*node) error {
+	err := k.of("capped", steps, func(n *node) float64 { return n.params.Softcap },
+		func(p *wire.Params, _ *node, v float64) { p.Softcap = v })
+	k.From, k.To = k.Value/16, k.Value*16
+	return err
+}
+
 // head picks one of the matrices to look at. As a list it begins with all of them.
 func (k *knob) head(a arranged) error {
 	if a.h < 2 || a.h > maxPanels {
@@ -303,7 +335,7 @@ func (k *knob) span(ask wire.Control) error {
 		return fmt.Errorf("%q from %g to %g: whole numbers only", k.Name, from, to)
 	case k.Step == 0 && from <= 0:
 		return fmt.Errorf("%q from %g to %g: must be above 0", k.Name, from, to)
-	case (ask.Name == "head" || k.Step == 2) && (from < k.From || to > k.To):
+	case (ask.Name == "head" || ask.Name == "window" || k.Step == 2) && (from < k.From || to > k.To):
 		return fmt.Errorf("%q from %g to %g: it goes from %g to %g", k.Name, from, to, k.From, k.To)
 	case k.steps == nil:
 		k.Value = from

@@ -26,7 +26,19 @@ func drawTensor(t *rapid.T) Tensor {
 }
 
 func drawParams(t *rapid.T) Params {
+	var scaling *Scaling
+	if rapid.Bool().Draw(t, "scaled") {
+		scaling = &Scaling{
+			Kind: ScalingKind(rapid.Uint8().Draw(t, "scaling")), Factor: rapid.Float64().Draw(t, "factor"), Trained: rapid.Int().Draw(t, "trained"),
+			Length: rapid.Int().Draw(t, "length"), Low: rapid.Float64().Draw(t, "low"), High: rapid.Float64().Draw(t, "high"),
+			Fractional: rapid.Bool().Draw(t, "fractional"),
+		}
+	}
 	return Params{
+		Scaling: scaling, Window: rapid.Int().Draw(t, "window"), PadLeft: rapid.Int().Draw(t, "left"), PadRight: rapid.Int().Draw(t, "right"),
+		Documents: rapid.SliceOf(rapid.Int()).Draw(t, "documents"), Softcap: rapid.Float64().Draw(t, "softcap"),
+		ALiBi: rapid.Bool().Draw(t, "alibi"), Slopes: rapid.SliceOf(rapid.Float64()).Draw(t, "slopes"),
+		Extras: rapid.SliceOf(rapid.String()).Draw(t, "extras"), FirstSink: rapid.Int().Draw(t, "sink"),
 		Layout: Layout(rapid.Uint8().Draw(t, "layout")), Heads: rapid.Int().Draw(t, "heads"), KVHeads: rapid.Int().Draw(t, "kv"),
 		Rotary: rapid.Int().Draw(t, "rotary"), Base: rapid.Float64().Draw(t, "base"), Interleaved: rapid.Bool().Draw(t, "inter"),
 		Offset: rapid.Int().Draw(t, "offset"), Positions: rapid.SliceOf(rapid.Int()).Draw(t, "positions"),

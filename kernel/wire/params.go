@@ -64,6 +64,45 @@ const (
 	MaskNone                 // every query sees every key
 	MaskCausal               // the last query sees the last key (bottom-right): query i sees keys up to T-S+i
 	MaskDiagonal             // query i sees keys up to Diagonal+i
+	MaskAt                   // every query sees every key, and query i stands at key Diagonal+i: what windows and documents go by
+)
+
+// ScalingKind is how a RoPE is stretched to positions beyond those of a model's training.
+type ScalingKind uint8
+
+const (
+	ScalingNone ScalingKind = iota
+	ScalingLinear
+	ScalingDynamicNTK
+	ScalingLlama3
+	ScalingYaRN
+)
+
+// Scaling are the parameters of all kinds; each reads its own. What 0 means is said in package reference.
+type Scaling struct {
+	Kind       ScalingKind
+	Factor     float64
+	Trained    int     // positions of the training
+	Length     int     // ScalingDynamicNTK: rows of the sequence
+	Low, High  float64 // turns: ScalingLlama3 low and high, ScalingYaRN slow and fast
+	Fractional bool    // ScalingYaRN: the ramp ends within pairs
+}
+
+func (x *Scaling) fields(c *codec) {
+	enum(c, 1, &x.Kind)
+	c.float(2, &x.Factor)
+	c.int(3, &x.Trained)
+	c.int(4, &x.Length)
+	c.float(5, &x.Low)
+	c.float(6, &x.High)
+	c.bool(7, &x.Fractional)
+}
+
+// Tensors that an op takes behind its own inputs, as Params.Extras names them.
+const (
+	ExtraBias    = "bias"    // [heads or 1, query or 1, key], added to the scores
+	ExtraAllowed = "allowed" // in shape as a bias: hides the keys where it is 0
+	ExtraSinks   = "sinks"   // [heads], one more logit each
 )
 
 // Params holds every parameter of every op, so that a request, a recorded step of lineage and a step that is run
@@ -82,12 +121,23 @@ type Params struct {
 	Positions     []int     // one a row, instead of Offset
 	InvFreq       []float64 // Rotary/2 values, instead of Base
 	Float32Angles bool
-	Magnitude     float64 // 0 means 1
+	Magnitude     float64 // 0 means 1, or what the scaling says
+	Scaling       *Scaling
 
 	// OpScores, OpSoftmax, OpPrefill, OpDecode
 	Scale    float64 // 0 means 1/sqrt(dim)
 	Mask     Mask
 	Diagonal int
+
+	// The same, for variants of attention. OpScores hands them on to the softmax.
+	Window            int // keys, the query's own included; 0: all
+	PadLeft, PadRight int // keys that are hidden
+	Documents         []int
+	Softcap           float64   // 0: none
+	ALiBi             bool      // with the usual slopes where Slopes are none
+	Slopes            []float64 // one a head
+	Extras            []string  // what the tensors are that come behind the op's own; not OpScores
+	FirstSink         int       // of the sinks that are given, that of the first head
 
 	// OpIndex, OpRows
 	Index, Count int
@@ -115,4 +165,14 @@ func (p *Params) fields(c *codec) {
 	c.int(16, &p.Count)
 	c.str(17, &p.Axis)
 	c.strs(18, &p.Axes)
+	optional(c, 19, &p.Scaling)
+	c.int(20, &p.Window)
+	c.int(21, &p.PadLeft)
+	c.int(22, &p.PadRight)
+	c.ints(23, &p.Documents)
+	c.float(24, &p.Softcap)
+	c.bool(25, &p.ALiBi)
+	c.floats(26, &p.Slopes)
+	c.strs(27, &p.Extras)
+	c.int(28, &p.FirstSink)
 }
