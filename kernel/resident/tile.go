@@ -32,7 +32,7 @@ func (m *attentionMap) view(s wire.Map) (v mapView, err error) {
 	if v.quantity, err = m.quantityOf(s.Quantity); err != nil {
 		return v, err
 	}
-	if s.Reduce > wire.ReduceMin {
+	if s.Reduce > wire.ReduceMagnitude || s.Reduce == wire.ReduceMagnitude && m.x == nil {
 		return v, bad(nil, "unknown reduction %d", s.Reduce)
 	}
 	v.reduce, v.live = cudaops.Reduce(s.Reduce), s.Live
