@@ -17,7 +17,9 @@ const maxAsked = 1 << 25
 var questions = map[string]struct {
 	name   string
 	answer func(c *conn, r wire.Request) (wire.Answer, error)
-}{}
+}{
+	"appends": {"CheckWrites", (*conn).checkAppends},
+}
 
 // topicName is what a cell calls a question.
 func topicName(topic string) string {

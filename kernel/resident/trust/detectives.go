@@ -264,6 +264,40 @@ func checkCache(c Case) (Outcome, error) {
 	return o, nil
 }
 
+// turns are the faults of rows that were rotated twice, or never where others were, by settings "turns": rows, and how often.
+func (c Case) turns() (faults detect.Faults) {
+	var never, once, more, total int
+	firstNever, firstMore := 0, 0
+	for _, s := range c.Settings {
+		if s.Name != "turns" || len(s.Numbers) != 2 || s.Numbers[0] == 0 {
+			continue
+		}
+		rows := int(s.Numbers[0])
+		switch times := s.Numbers[1]; {
+		case times == 0:
+			if never += rows; never == rows {
+				firstNever = total
+			}
+		case times == 1:
+			once += rows
+		default:
+			if more += rows; more == rows {
+				firstMore = total
+			}
+		}
+		total += rows
+	}
+	if more > 0 {
+		faults = append(faults, detect.Fault{Kind: detect.TwiceTurned, Detail: fmt.Sprintf("%d of %d rows, the first in slot %d, were rotated more than once", more, total, firstMore),
+			Fix: "rotate before caching, or after reading, not both"})
+	}
+	if never > 0 && once+more > 0 {
+		faults = append(faults, detect.Fault{Kind: detect.NeverTurned, Detail: fmt.Sprintf("%d of %d rows, the first in slot %d, were not rotated, as the others were", never, total, firstNever),
+			Fix: "rotate each row before it is cached"})
+	}
+	return faults
+}
+
 // checkWrites takes the writes as settings "write" with slot, rows and position, and "trim" with the length.
 func checkWrites(c Case) (Outcome, error) {
 	var writes []detect.Write
@@ -280,6 +314,7 @@ func checkWrites(c Case) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	f.Faults = append(f.Faults, c.turns()...)
 	o := found(f.Faults, f.String())
 	o.fact("length", float64(f.Length))
 	o.fact("holes", floats(f.Holes)...)
