@@ -105,6 +105,9 @@ func (m *attentionMap) ofHeads(j *job, p wire.Params, q, k operand) (err error) 
 	case m.heads%kv != 0:
 		return bad([]string{"q", "k"}, "%d heads are not a multiple of %d KV heads", m.heads, kv)
 	}
+	if !plainVariant(p, carried{}, maskOf(p, m.s, m.t)) {
+		return bad(nil, "maps know scale and causal masks alone: for windows, documents, softcap, biases and sinks take Scores and Softmax")
+	}
 	m.group = m.heads / kv
 	m.scale, m.mask = scale(p, d), maskOf(p, m.s, m.t)
 	m.panel = func(head int) string { return fmt.Sprintf("head %d", head) }
@@ -113,11 +116,14 @@ func (m *attentionMap) ofHeads(j *job, p wire.Params, q, k operand) (err error) 
 }
 
 func (m *attentionMap) ofMatrix(p wire.Params, x operand) error {
-	if p.Mask != wire.MaskDefault || p.Scale != 0 {
+	if p.Mask != wire.MaskDefault || p.Scale != 0 || !plainVariant(p, carried{}, maskOf(p, 1, 1)) {
 		return bad(nil, "a matrix has its mask and its scale: they are options of Scores and Softmax")
 	}
 	if len(x.shape) < 2 || x.swapped() {
 		return bad(nil, "not a matrix of rows and columns for each head")
+	}
+	if !x.mask.Plain() {
+		return bad(nil, "its mask is %s, and a map shows causal ones alone: use Heatmap", maskWords(x.mask))
 	}
 	a := arrange(x.meta)
 	m.x, m.mask, m.holds = x.buf, a.mask, a.quantity

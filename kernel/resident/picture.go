@@ -116,8 +116,8 @@ func (a arranged) heatmap(title string, kind viz.Kind, values []float32, tokens 
 	hm := viz.Heatmap{Title: title, Kind: kind, RowAxis: a.rowAxisName(), ColAxis: a.colAxisName(), RowLabels: rows, ColLabels: cols}
 	for i := range a.h {
 		m := viz.Matrix{Name: a.panel(i), Rows: a.s, Cols: a.d, Values: values[i*a.s*a.d : (i+1)*a.s*a.d]}
-		if a.mask.Causal {
-			m.Hidden = func(row, col int) bool { return col >= a.mask.Visible(row, a.d) }
+		if a.mask.Hides() {
+			m.Hidden = func(row, col int) bool { return !a.mask.Sees(row, col, a.d) }
 		}
 		hm.Matrices = append(hm.Matrices, m)
 	}
