@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -28,12 +29,11 @@ CELLS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A JupyterLab with one notebook; its address, with everything that a browser needs to enter."""
-    directory = tmp_path_factory.mktemp("lab")
+@contextmanager
+def jupyterlab(directory: Path, cells: list[str]) -> Iterator[str]:
+    """A JupyterLab with one notebook, picture.ipynb; its address, with everything that a browser needs to enter."""
     notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS],
+        cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
         metadata={"kernelspec": {"name": KERNEL, "display_name": "Go (attnb)", "language": "go"}},
     )
     nbformat.write(notebook, directory / "picture.ipynb")
@@ -54,6 +54,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             server.terminate()
             server.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with jupyterlab(tmp_path_factory.mktemp("lab"), CELLS) as address:
+        yield address
 
 
 def wait_until_up(address: str, server: subprocess.Popen[bytes], log: Path) -> None:

@@ -73,7 +73,7 @@ func (d *drawing) gallery(still Picture, one []Picture) (string, error) {
 	}
 	id := fmt.Sprintf("attnb-%x", salt)
 	var rules, radios, labels, large strings.Builder
-	fmt.Fprintf(&rules, "#%s>input{display:none}#%s label{cursor:zoom-in}#%s label:hover{outline:2px solid #ff8c00;outline-offset:2px}#%s .one{display:none;cursor:zoom-out;background-size:100%% 100%%}\n", id, id, id, id)
+	fmt.Fprintf(&rules, "#%s label{cursor:zoom-in}#%s label:hover{outline:2px solid #ff8c00;outline-offset:2px}#%s .one{display:none;cursor:zoom-out;background-size:100%% 100%%}\n", id, id, id)
 	for i, p := range one {
 		name := d.Matrices[i].Name
 		if name == "" {
@@ -81,14 +81,14 @@ func (d *drawing) gallery(still Picture, one []Picture) (string, error) {
 		}
 		fmt.Fprintf(&rules, "#%s-%d:checked~.all{display:none}#%s-%d:checked~.p%d{display:block;width:%dpx;height:%dpx;background-image:url(data:image/png;base64,%s)}\n",
 			id, i, id, i, i, p.Width, p.Height, base64.StdEncoding.EncodeToString(p.PNG))
-		fmt.Fprintf(&radios, `<input type="radio" name="%s" id="%s-%d">`, id, id, i)
+		fmt.Fprintf(&radios, `<input type="radio" name="%s" id="%s-%d" style="display:none">`, id, id, i)
 		r := d.layout.panels[i]
 		x, y := css(r.Min)
 		fmt.Fprintf(&labels, `<label for="%s-%d" title="enlarge %s" style="position:absolute;left:%gpx;top:%gpx;width:%spx;height:%spx"></label>`,
 			id, i, html.EscapeString(visible(name)), x, y, px(r.Dx()), px(r.Dy()))
 		fmt.Fprintf(&large, `<label class="one p%d" for="%s-all" role="img" aria-label="%s" title="back to all"></label>`, i, id, html.EscapeString(p.Alt))
 	}
-	return fmt.Sprintf(`<div class="attnb-gallery" id="%s" style="overflow-x:auto"><style>%s</style><input type="radio" name="%s" id="%s-all" checked>%s`+
+	return fmt.Sprintf(`<div class="attnb-gallery" id="%s" style="overflow-x:auto"><style>%s</style><input type="radio" name="%s" id="%s-all" style="display:none" checked>%s`+
 		`<div class="all" style="position:relative;width:%dpx"><img src="data:image/png;base64,%s" width="%d" height="%d" style="max-width:none" alt="%s">%s</div>%s</div>`,
 		id, rules.String(), id, id, radios.String(), still.Width, base64.StdEncoding.EncodeToString(still.PNG), still.Width, still.Height,
 		html.EscapeString(still.Alt), labels.String(), large.String()), nil
