@@ -9,6 +9,9 @@ func (o Option) apply(r *wire.Request) {
 	if o.set != nil {
 		o.set(&r.Params)
 	}
+	if o.extra != "" {
+		r.Params.Extras, r.IDs = append(r.Params.Extras, o.extra), append(r.IDs, o.x.t.ID)
+	}
 }
 
 func (o ViewOption) apply(r *wire.Request) {

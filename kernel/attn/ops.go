@@ -87,42 +87,38 @@ func (r Rotation) Magnitude(m float64) Rotation {
 func (x Tensor) RoPE(r Rotation) Tensor { return run1(wire.OpRoPE, r.p, x) }
 
 // Option is a setting of Scores, Softmax, Prefill or Decode.
-type Option struct{ set func(*wire.Params) }
+type Option struct {
+	set   func(*wire.Params)
+	extra string // what x is; empty: there is none
+	x     Tensor
+}
 
 var (
 	// Causal hides the future. The last query sees the last key: query i of S sees the keys up to T-S+i of T.
-	Causal = Option{func(p *wire.Params) { p.Mask = wire.MaskCausal }}
+	Causal = number(func(p *wire.Params) { p.Mask = wire.MaskCausal })
 	// Unmasked hides nothing.
-	Unmasked = Option{func(p *wire.Params) { p.Mask = wire.MaskNone }}
+	Unmasked = number(func(p *wire.Params) { p.Mask = wire.MaskNone })
 )
 
 // CausalAt hides the future where query i sees the keys up to i+diagonal. 0 aligns the first query with the first key.
 func CausalAt(diagonal int) Option {
-	return Option{func(p *wire.Params) { p.Mask, p.Diagonal = wire.MaskDiagonal, diagonal }}
+	return number(func(p *wire.Params) { p.Mask, p.Diagonal = wire.MaskDiagonal, diagonal })
 }
 
 // Scale multiplies q.k, instead of 1/sqrt(dim).
-func Scale(s float64) Option { return Option{func(p *wire.Params) { p.Scale = s }} }
-
-func with(p wire.Params, options []Option) wire.Params {
-	for _, o := range options {
-		if o.set != nil {
-			o.set(&p)
-		}
-	}
-	return p
-}
+func Scale(s float64) Option { return number(func(p *wire.Params) { p.Scale = s }) }
 
 // Scores is scale * q.k of each query with each key, [heads, query, key]: q [heads, seq, dim], k [kv heads, seq, dim]. A mask
-// goes with the result: a picture shows it and Softmax applies it, the values under it stay. Without an option there is none.
+// goes with the result: a picture shows it and Softmax applies it, the values under it stay. So do [Softcap] and [ALiBi]. Without an option
+// there is none.
 func Scores(q, k Tensor, options ...Option) Tensor {
-	return run1(wire.OpScores, with(wire.Params{}, options), q, k)
+	return runWith(wire.OpScores, wire.Params{}, options, q, k)
 }
 
-// Softmax makes probabilities of scores, row by row, under the scores' own mask or the one given. What a row does not see
-// is exactly 0; a row that sees nothing is 0.
+// Softmax makes probabilities of scores, row by row, under the scores' own mask, or what is given in place of a part of
+// it. What a row does not see is exactly 0; a row that sees nothing is 0.
 func (x Tensor) Softmax(options ...Option) Tensor {
-	return run1(wire.OpSoftmax, with(wire.Params{}, options), x)
+	return runWith(wire.OpSoftmax, wire.Params{}, options, x)
 }
 
 // Context weighs values by probabilities: p [heads, query, key], v [kv heads, seq, dim], result [heads, seq, dim].
@@ -131,12 +127,12 @@ func Context(p, v Tensor) Tensor { return run1(wire.OpContext, wire.Params{}, p,
 // Prefill is attention as a whole, softmax(scale * q.k, mask) v, without a matrix of scores. It is causal unless
 // an option says otherwise. With more keys than queries the queries are the last rows.
 func Prefill(q, k, v Tensor, options ...Option) Tensor {
-	return run1(wire.OpPrefill, with(wire.Params{Mask: wire.MaskCausal}, options), q, k, v)
+	return runWith(wire.OpPrefill, wire.Params{Mask: wire.MaskCausal}, options, q, k, v)
 }
 
 // Decode is the attention of one new row, q [heads, 1, dim], to a whole cache, k and v [kv heads, seq, dim].
 func Decode(q, k, v Tensor, options ...Option) Tensor {
-	return run1(wire.OpDecode, with(wire.Params{}, options), q, k, v)
+	return runWith(wire.OpDecode, wire.Params{}, options, q, k, v)
 }
 
 // AppendKV is the cache with rows behind it. It costs what the new rows cost. cache stays what it was.

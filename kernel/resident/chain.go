@@ -124,5 +124,5 @@ func ropeWords(p wire.Params) string {
 	if p.Magnitude != 0 && p.Magnitude != 1 {
 		words = append(words, fmt.Sprintf("magnitude %g", p.Magnitude))
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(words, ", ") + scalingWords(p)
 }

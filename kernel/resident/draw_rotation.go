@@ -13,6 +13,11 @@ func drawRotation(_ *conn, r wire.Request, _ []operand, _ []*node) (viz.Drawable
 	if n := len(r.Draw.Rotations); n < 1 || n > maxRotations {
 		return nil, unfit("", "%d settings, must be 1 to %d", n, maxRotations)
 	}
+	for _, p := range r.Draw.Rotations {
+		if _, err := ropeOf(p); err != nil {
+			return nil, unfit("", "%v", err)
+		}
+	}
 	return plainly(figure.Rotations(or(r.Text, "RoPE: angle of each pair"), references(r.Draw.Rotations), rotationNames(r.Draw.Rotations), r.Draw.Rows))
 }
 

@@ -49,6 +49,9 @@ func (m *attentionMap) end() {
 
 // newMap takes the tensors of a request. The caller ends the map.
 func (c *conn) newMap(r wire.Request) (m *attentionMap, title string, err error) {
+	if len(r.Params.Extras) > 0 {
+		return nil, "", wire.Errorf(wire.BadInput, "Map: %s is no option of a map: take Scores and Softmax", strings.Join(r.Params.Extras, " or "))
+	}
 	args := []string{"q", "k"}
 	if len(r.IDs) == 1 {
 		args = []string{"x"}

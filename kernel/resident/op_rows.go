@@ -18,10 +18,11 @@ func runRoPE(j *job, p wire.Params, in []operand) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := cudaops.RoPE{Rotary: p.Rotary, Base: p.Base, Offset: p.Offset, Positions: p.Positions, InvFreq: p.InvFreq, Magnitude: p.Magnitude}
-	if r.Base == 0 {
-		r.Base = defaultBase
+	by, err := ropeOf(p)
+	if err != nil {
+		return nil, j.refuse([]string{"x"}, "%v", err)
 	}
+	r := cudaops.RoPE{Rotary: by.Rotary, Base: by.Base, Offset: by.Offset, Positions: by.Positions, InvFreq: by.InvFreq, Magnitude: by.Magnitude}
 	if p.Interleaved {
 		r.Convention = cudaops.Interleaved
 	}
@@ -40,16 +41,6 @@ func replayRoPE(p wire.Params, in []truth) ([]bound.Heads, error) {
 	}
 	out, err := bound.ApplyRoPE(h, referenceRoPE(p))
 	return backTo(out, err, in[0])
-}
-
-// referenceRoPE are the parameters as the references take them.
-func referenceRoPE(p wire.Params) reference.RoPE {
-	r := reference.RoPE{Rotary: p.Rotary, Base: p.Base, Interleaved: p.Interleaved, Offset: p.Offset, Positions: p.Positions,
-		InvFreq: p.InvFreq, Float32Angles: p.Float32Angles, Magnitude: p.Magnitude}
-	if r.Base == 0 {
-		r.Base = defaultBase
-	}
-	return r
 }
 
 func runAdd(j *job, _ wire.Params, in []operand) ([]result, error) {
