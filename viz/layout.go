@@ -242,7 +242,11 @@ func (h Heatmap) roomOf() image.Point {
 // cellIn fits a matrix into a box: cells of whole pixels, square unless the matrix is much longer one way.
 func (h Heatmap) cellIn(box image.Point) (cell, pool image.Point) {
 	pool = image.Pt(ceilDiv(h.cols(), box.X), ceilDiv(h.rows(), box.Y))
-	fit := func(box, n int) int { return min(max(box/n, 1), maxCell) }
+	most := maxCell
+	if h.shared != nil { // one panel, enlarged
+		most *= 2
+	}
+	fit := func(box, n int) int { return min(max(box/n, 1), most) }
 	cols, rows := ceilDiv(h.cols(), pool.X), ceilDiv(h.rows(), pool.Y)
 	wide, high := fit(box.X, cols), fit(box.Y, rows)
 	square := min(wide, high)

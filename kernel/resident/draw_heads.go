@@ -14,8 +14,8 @@ func (a arranged) rowsOf(values []float32) []figure.Rows {
 	out := make([]figure.Rows, a.h)
 	for i := range out {
 		out[i] = figure.Rows{Queries: a.s, Keys: a.d, Values: values[i*a.s*a.d : (i+1)*a.s*a.d]}
-		if a.mask.Causal {
-			out[i].Seen = func(q int) int { return a.mask.Visible(q, a.d) }
+		if a.mask.Hides() {
+			out[i].Seen = func(q int) (from, to int) { return a.mask.Interval(q, a.d) }
 			out[i].Position = func(q int) int { return q + a.mask.Diagonal }
 		}
 	}

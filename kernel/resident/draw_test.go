@@ -118,6 +118,25 @@ func TestDrawings(t *testing.T) {
 		}
 		wants(c.t, got, fmt.Sprintf("to %.9g at", most)) // the device's own probabilities
 	})
+	each("window", func(c client) {
+		q, k := c.random(1, hsd, 4, 7, 8), c.random(2, hsd, 2, 7, 8)
+		scored := c.run1(wire.OpScores, wire.Params{Mask: wire.MaskCausal, Window: 3}, q, k)
+		got := plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectTrace, Query: 5, Heads: []int{0}}, wire.Request{}, scored, k))
+		wants(c.t, got, "3 of 7 keys are seen", "masked: 4 positions, first key 0")
+		soft := c.run1(wire.OpSoftmax, wire.Params{}, scored)
+		got = plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectDecoding, Heads: []int{0}}, wire.Request{}, soft))
+		wants(c.t, got, "31 of 49 cells masked")
+		sink := 0.0
+		for row := range 3 { // later ones do not see key 0
+			sink += float64(c.download(soft)[row*7]) / 7
+		}
+		got = plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectLayers, Statistic: wire.StatisticSink}, wire.Request{}, c.run1(wire.OpIndex, wire.Params{Axis: "heads"}, soft)))
+		wants(c.t, got, fmt.Sprintf("All %.9g.", float32(sink)))
+		capped := c.run1(wire.OpScores, wire.Params{Softcap: 5}, q, k)
+		if _, err := c.Do(wire.Request{Kind: wire.KindDraw, IDs: ids([]wire.Tensor{capped, k}), Draw: &wire.Drawing{Subject: wire.SubjectTrace, Heads: []int{0}}}); err == nil || !strings.HasPrefix(err.Error(), "Trace: a trace knows masks alone, not softcap 5") {
+			c.t.Error(err)
+		}
+	})
 	each("decoding", func(c client) {
 		_, _, _, prompt := c.layer(4, 4)
 		steps := []wire.Tensor{prompt}

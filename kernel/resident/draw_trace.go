@@ -3,6 +3,7 @@ package resident
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/kernel/resident/figure"
@@ -44,10 +45,11 @@ func drawTrace(c *conn, r wire.Request, in []operand, _ []*node) (viz.Drawable, 
 	query := r.Draw.Query
 	j := &job{d: c.d, op: wire.OpSoftmax}
 	defer j.done()
-	if !s.mask.Plain() || !in[0].carry.none() {
-		return nil, unfit("scores", "a trace knows causal masks alone, not %s%s", maskWords(s.mask), variantWords(wire.Params{}, in[0].carry))
+	if !in[0].carry.none() {
+		return nil, unfit("scores", "a trace knows masks alone, not %s", strings.TrimPrefix(variantWords(wire.Params{}, in[0].carry), ", "))
 	}
-	q := figure.Query{Seen: s.mask.Visible(query, s.d), Dim: v.d}
+	q := figure.Query{Dim: v.d}
+	q.From, q.To = s.mask.Interval(query, s.d)
 	row, err := j.view(in[0].buf.Head(head))
 	if err == nil {
 		row, err = j.view(row.Rows(query, query+1))
@@ -55,7 +57,7 @@ func drawTrace(c *conn, r wire.Request, in []operand, _ []*node) (viz.Drawable, 
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := c.d.Softmax(row, shifted(s.mask, query)) // as the device makes them
+	p, _, err := c.d.SoftmaxVariant(row, shifted(s.mask, query), cudaops.Variant{}) // as the device makes them
 	if p, err = j.view(p, err); err != nil {
 		return nil, err
 	}

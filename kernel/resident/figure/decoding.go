@@ -24,10 +24,11 @@ func Decoding(title string, kind viz.Kind, steps [][]Rows, names []string) (viz.
 		return viz.Heatmap{}, fmt.Errorf("%d heads of %d queries and %d keys are too many: pick one with OnlyHead(i)", len(names), rows, keys)
 	}
 	hm := viz.Heatmap{Title: title, Kind: kind, RowAxis: "query", ColAxis: "key"}
-	had, seen := make([]int, 0, rows), make([]int, 0, rows)
+	had, seen := make([]int, 0, rows), make([][2]int, 0, rows)
 	for _, s := range steps {
 		for q := range s[0].Queries {
-			had, seen = append(had, s[0].Keys), append(seen, s[0].seen(q))
+			from, to := s[0].seen(q)
+			had, seen = append(had, s[0].Keys), append(seen, [2]int{from, to})
 		}
 	}
 	for head, name := range names {
@@ -40,7 +41,7 @@ func Decoding(title string, kind viz.Kind, steps [][]Rows, names []string) (viz.
 			}
 		}
 		m.Absent = func(row, col int) bool { return col >= had[row] }
-		m.Hidden = func(row, col int) bool { return col >= seen[row] }
+		m.Hidden = func(row, col int) bool { return col < seen[row][0] || col >= seen[row][1] }
 		hm.Matrices = append(hm.Matrices, m)
 	}
 	return hm, nil

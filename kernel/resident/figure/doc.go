@@ -9,15 +9,15 @@ import "fmt"
 type Rows struct {
 	Queries, Keys int
 	Values        []float32
-	// Seen is how many of the first keys a query sees. Nil: all.
-	Seen func(query int) int
+	// Seen is what a query sees: the keys from up to but without to. Nil: all.
+	Seen func(query int) (from, to int)
 	// Position is the key that stands where a query does. Nil: the last query stands at the last key.
 	Position func(query int) int
 }
 
-func (r Rows) seen(query int) int {
+func (r Rows) seen(query int) (from, to int) {
 	if r.Seen == nil {
-		return r.Keys
+		return 0, r.Keys
 	}
 	return r.Seen(query)
 }
@@ -37,7 +37,9 @@ const maxAboveOne = 1e-3
 // Probable says why visible values are not probabilities, or nil. NaN and infinities pass: they are seen in the picture.
 func (r Rows) Probable() error {
 	for q := range r.Queries {
-		for k, p := range r.row(q)[:r.seen(q)] {
+		from, to := r.seen(q)
+		for k := from; k < to; k++ {
+			p := r.row(q)[k]
 			if p < 0 && p-p == 0 || p > 1+maxAboveOne && p-p == 0 {
 				return fmt.Errorf("these are no probabilities: %g at query %d, key %d", p, q, k)
 			}

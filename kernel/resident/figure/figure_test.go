@@ -20,7 +20,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*(1+math.Abs(b)) }
 
 // The statistics of rows whose statistics are known.
 func TestMeasure(t *testing.T) {
-	causal := func(q int) int { return q + 1 }
+	causal := func(q int) (int, int) { return 0, q + 1 }
 	for name, c := range map[string]struct {
 		p    Rows
 		want Statistics
@@ -30,8 +30,9 @@ func TestMeasure(t *testing.T) {
 		"causal, what is hidden does not count": {Rows{Queries: 2, Keys: 2, Values: []float32{1, 77, .5, .5}, Seen: causal, Position: func(q int) int { return q }},
 			Statistics{2, .5, .25, .75}},
 		"a key ahead is as far as one behind":   {Rows{Queries: 3, Keys: 3, Values: []float32{0, 0, 1, 0, 1, 0, 1, 0, 0}}, Statistics{3, 0, 4. / 3, 1. / 3}},
-		"rows that see nothing are left out":    {Rows{Queries: 2, Keys: 2, Values: []float32{9, 9, 1, 0}, Seen: func(q int) int { return 2 * q }}, Statistics{1, 0, 1, 1}},
-		"nothing is seen":                       {Rows{Queries: 1, Keys: 2, Values: []float32{1, 0}, Seen: func(int) int { return 0 }}, Statistics{}},
+		"rows that see nothing are left out":    {Rows{Queries: 2, Keys: 2, Values: []float32{9, 9, 1, 0}, Seen: func(q int) (int, int) { return 0, 2 * q }}, Statistics{1, 0, 1, 1}},
+		"nothing is seen":                       {Rows{Queries: 1, Keys: 2, Values: []float32{1, 0}, Seen: func(int) (int, int) { return 0, 0 }}, Statistics{}},
+		"a window hides key 0":                  {Rows{Queries: 1, Keys: 3, Values: []float32{7, .5, .5}, Seen: func(int) (int, int) { return 1, 3 }}, Statistics{1, 1, .5, 0}},
 		"a denormal probability weighs nothing": {Rows{Queries: 1, Keys: 2, Values: []float32{1e-45, 1}}, Statistics{1, 1.4e-45 * 149, 1.4e-45, 1.4e-45}},
 	} {
 		got := Measure(c.p)
@@ -61,7 +62,7 @@ func TestProbable(t *testing.T) {
 			t.Errorf("%g passes", v)
 		}
 	}
-	if err := (Rows{Queries: 1, Keys: 2, Values: []float32{1, 5}, Seen: func(int) int { return 1 }}).Probable(); err != nil {
+	if err := (Rows{Queries: 1, Keys: 2, Values: []float32{1, 5}, Seen: func(int) (int, int) { return 0, 1 }}).Probable(); err != nil {
 		t.Errorf("what is hidden: %v", err)
 	}
 }
@@ -85,7 +86,7 @@ func TestLayers(t *testing.T) {
 func TestTrace(t *testing.T) {
 	g := rand.New(rand.NewPCG(1, 1))
 	const n, dim, seen = 9, 5, 7
-	q := Query{Seen: seen, Dim: dim, Scores: make([]float32, n), Probabilities: make([]float32, n), Values: make([]float32, n*dim)}
+	q := Query{To: seen, Dim: dim, Scores: make([]float32, n), Probabilities: make([]float32, n), Values: make([]float32, n*dim)}
 	for i := range q.Values {
 		q.Values[i] = float32(g.NormFloat64())
 	}
@@ -108,7 +109,7 @@ func TestTrace(t *testing.T) {
 	if math.Abs(sum-1) > 1e-6 {
 		t.Errorf("shares sum to %g", sum)
 	}
-	zero := Trace("x", Query{Seen: 2, Dim: 1, Scores: []float32{0, 0}, Probabilities: []float32{.5, .5}, Values: []float32{1, -1}}, nil)
+	zero := Trace("x", Query{To: 2, Dim: 1, Scores: []float32{0, 0}, Probabilities: []float32{.5, .5}, Values: []float32{1, -1}}, nil)
 	if c := zero.Charts[4]; c.Note != "none: the context is 0" || c.Series[0].Values[0] == c.Series[0].Values[0] {
 		t.Errorf("a context of 0: %+v", c)
 	}
@@ -119,19 +120,19 @@ func TestTrace(t *testing.T) {
 }
 
 func TestDecoding(t *testing.T) {
-	step := func(queries, keys int, seen func(int) int) []Rows {
+	step := func(queries, keys int, seen func(int) (int, int)) []Rows {
 		v := make([]float32, queries*keys)
 		for i := range v {
 			v[i] = float32(i+1) / 100
 		}
 		return []Rows{{Queries: queries, Keys: keys, Values: v, Seen: seen}}
 	}
-	h, err := Decoding("run", viz.Probabilities, [][]Rows{step(2, 2, func(q int) int { return q + 1 }), step(1, 3, nil), step(1, 5, nil)}, []string{"head 0"})
+	h, err := Decoding("run", viz.Probabilities, [][]Rows{step(2, 2, func(q int) (int, int) { return 0, q + 1 }), step(1, 3, nil), step(1, 5, func(int) (int, int) { return 2, 5 })}, []string{"head 0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := h.Matrices[0]
-	for row, want := range []string{"v#___", "vv___", "vvv__", "vvvvv"} {
+	for row, want := range []string{"v#___", "vv___", "vvv__", "##vvv"} {
 		got := ""
 		for col := range m.Cols {
 			switch {

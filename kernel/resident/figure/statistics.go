@@ -19,19 +19,22 @@ type Statistics struct {
 func Measure(p Rows) Statistics {
 	var s Statistics
 	for q := range p.Queries {
-		seen, at := p.seen(q), p.position(q)
-		if seen == 0 {
+		from, to := p.seen(q)
+		if from >= to {
 			continue
 		}
 		s.Queries++
-		for k, v := range p.row(q)[:seen] {
-			w := float64(v)
+		at := p.position(q)
+		for k := from; k < to; k++ {
+			w := float64(p.row(q)[k])
 			if w != 0 { // 0 log 0 is 0
 				s.Entropy -= w * math.Log2(w)
 			}
 			s.Distance += w * math.Abs(float64(at-k))
 		}
-		s.Sink += float64(p.row(q)[0])
+		if from == 0 {
+			s.Sink += float64(p.row(q)[0])
+		}
 	}
 	if n := float64(s.Queries); n > 0 {
 		s.Entropy, s.Distance, s.Sink = s.Entropy/n+0, s.Distance/n, s.Sink/n // + 0: no -0

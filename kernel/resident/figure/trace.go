@@ -10,7 +10,7 @@ import (
 // Query is one query of one head on its way from scores to its context.
 type Query struct {
 	Scores        []float32 // of each key
-	Seen          int       // of the first keys
+	From, To      int       // the keys that it sees: up to but without To
 	Probabilities []float32
 	Values        []float32 // a row of Dim for each key
 	Dim           int
@@ -20,17 +20,17 @@ type Query struct {
 // (|p| |v|, the length of p v), and its share of the context (p v.c / c.c, signed; all shares together are 1), on one axis of keys.
 func Trace(title string, q Query, tokens []string) viz.Plot {
 	n := len(q.Scores)
-	hidden := func(key int) bool { return key >= q.Seen }
+	hidden := func(key int) bool { return key < q.From || key >= q.To }
 	added, share := make([]float32, n), make([]float32, n)
 	context := make([]float64, q.Dim)
-	for k := range q.Seen {
+	for k := q.From; k < q.To; k++ {
 		for i, v := range q.Values[k*q.Dim:][:q.Dim] {
 			context[i] += float64(q.Probabilities[k]) * float64(v)
 		}
 	}
 	square := dot(context, context)
-	sum, entropy, most := 0.0, 0.0, 0
-	for k := range q.Seen {
+	sum, entropy, most := 0.0, 0.0, q.From
+	for k := q.From; k < q.To; k++ {
 		p, v := float64(q.Probabilities[k]), widen(q.Values[k*q.Dim:][:q.Dim])
 		added[k] = float32(math.Abs(p) * math.Sqrt(dot(v, v)))
 		share[k] = float32(p * dot(v, context) / square)
@@ -44,7 +44,7 @@ func Trace(title string, q Query, tokens []string) viz.Plot {
 	}
 	about := "the query sees no key"
 	note := ""
-	if q.Seen > 0 {
+	if q.From < q.To {
 		about = fmt.Sprintf("sum %.6g, entropy %.3g bits", sum, entropy)
 		note = fmt.Sprintf("the most by key %d", most)
 		if tokens != nil {
@@ -52,7 +52,7 @@ func Trace(title string, q Query, tokens []string) viz.Plot {
 		}
 	}
 	shares := "p v·c / c·c, signed; together 1"
-	if square == 0 && q.Seen > 0 {
+	if square == 0 && q.From < q.To {
 		shares = "none: the context is 0"
 	}
 	bars := func(v []float32, masked bool) []viz.Series {
@@ -64,7 +64,7 @@ func Trace(title string, q Query, tokens []string) viz.Plot {
 	}
 	return viz.Plot{Title: title, Axis: "key", Labels: tokens, Charts: []viz.Chart{
 		{Name: "scores", Quantity: "score", Note: "scale · q·k", Series: bars(q.Scores, false)},
-		{Name: "masked", Quantity: "score", Note: fmt.Sprintf("%d of %d keys are seen", q.Seen, n), Series: bars(q.Scores, true)},
+		{Name: "masked", Quantity: "score", Note: fmt.Sprintf("%d of %d keys are seen", q.To-q.From, n), Series: bars(q.Scores, true)},
 		{Name: "probabilities", Quantity: "probability", Note: about, Series: bars(q.Probabilities, true)},
 		{Name: "added to the context", Quantity: "|p| |v|", Note: note, Series: bars(added, true)},
 		{Name: "share of the context", Quantity: "share", Note: shares, Series: bars(share, true)},
