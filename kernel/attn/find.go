@@ -80,28 +80,13 @@ func FindRoPE(before, after Tensor, declared Rotation, options ...FindOption) Ro
 		f.of("frequencies").Numbers, f.word("spectrum"), f.ints("positions"), f.number("magnitude"), f.word("angles")}
 }
 
-// Rule declares how probabilities come from queries and keys. The zero Rule: every query sees every key, scale 1/sqrt(dim).
-type Rule struct {
-	Mask    Option // Causal or CausalAt; none: no mask
-	Scale   float64
-	Window  int       // of the visible keys, only the last so many, the query's own included; 0: all
-	Softcap float64   // c: scores s become c tanh(s/c); 0: none
-	Sinks   []float64 // one more logit in each head's denominator
-	Empty   string    // what a row holds that sees nothing: "0" (also ""), "NaN", "uniform", "all weight on key 0", "as if unmasked"
-}
+type emptyRow string
 
-func (u Rule) ask(r *wire.Request) {
-	u.Mask.apply(r)
-	r.Params.Scale = u.Scale
-	set(r, "window", numbers(u.Window))
-	set(r, "softcap", numbers(u.Softcap))
-	if len(u.Sinks) > 0 {
-		set(r, "sinks", u.Sinks)
-	}
-	if u.Empty != "" {
-		set(r, "empty", nil, u.Empty)
-	}
-}
+func (e emptyRow) ask(r *wire.Request) { set(r, "empty", nil, string(e)) }
+
+// EmptyRow declares what a row of probabilities holds that sees nothing: "0", as without it, "NaN", "uniform", "all weight on key 0" or
+// "as if unmasked".
+func EmptyRow(holds string) FindOption { return emptyRow(holds) }
 
 // MaskFinding is what FindMask or Probe found.
 type MaskFinding struct {
@@ -119,14 +104,16 @@ type MaskFinding struct {
 }
 
 // FindMask says by which rule probabilities p [heads, query, key] came from q and k, rotated as the scores saw them: scale, softcap, sink,
-// alignment and diagonal of the mask, window, padding, packed documents, what rows hold that see nothing.
-func FindMask(q, k, p Tensor, declared Rule, options ...FindOption) MaskFinding {
+// alignment and diagonal of the mask, window, padding, packed documents, what rows hold that see nothing. The options declare it, as
+// those of [Prefill]; without any every query sees every key, at scale 1/sqrt(dim).
+//
+//	attn.FindMask(q, k, p, attn.Causal, attn.Window(4096))
+func FindMask(q, k, p Tensor, declared ...FindOption) MaskFinding {
 	r := about("mask")
 	give(&r, "q", q)
 	give(&r, "k", k)
 	give(&r, "p", p)
-	declared.ask(&r)
-	d, f := find("FindMask", r, nil, options...)
+	d, f := find("FindMask", r, nil, declared...)
 	return maskFinding(d, f)
 }
 

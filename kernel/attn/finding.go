@@ -42,7 +42,8 @@ func (d Diagnosis) String() string {
 	return d.of + ": FAIL: " + d.Sentence
 }
 
-// FindOption is a setting of a detective, a law or a probe: a [Precision], [Geometry], [RotatedBy], or an [Option] such as Causal.
+// FindOption is a setting of a detective, a law or a probe: a [Precision], [Geometry], [RotatedBy], [EmptyRow], or an [Option] such as
+// Causal or Window, which declares a rule of attention.
 type FindOption interface{ ask(*wire.Request) }
 
 // Precision is what numbers went through on their way, the coarsest step included: what a bf16 model computed is BF16, also in an f32
@@ -77,10 +78,17 @@ func RotatedBy(r Rotation) FindOption { return rotatedBy{r} }
 func rotated(r *wire.Request, by Rotation) {
 	p := &r.Params
 	p.Rotary, p.Base, p.Interleaved, p.Offset, p.Positions = by.p.Rotary, by.p.Base, by.p.Interleaved, by.p.Offset, by.p.Positions
-	p.InvFreq, p.Float32Angles, p.Magnitude = by.p.InvFreq, by.p.Float32Angles, by.p.Magnitude
+	p.InvFreq, p.Float32Angles, p.Magnitude, p.Scaling = by.p.InvFreq, by.p.Float32Angles, by.p.Magnitude, by.p.Scaling
 }
 
-func (o Option) ask(r *wire.Request) { o.apply(r) }
+func (o Option) ask(r *wire.Request) {
+	if o.set != nil {
+		o.set(&r.Params)
+	}
+	if o.extra != "" {
+		give(r, o.extra, o.x)
+	}
+}
 
 func numbers[N int | float64](of ...N) []float64 {
 	out := make([]float64, len(of))

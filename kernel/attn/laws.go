@@ -57,11 +57,10 @@ func (f Attention) asked() func([]Tensor, []int) Tensor {
 // Probe says by which rule an attention function works, as [FindMask] does: it calls f in this cell with chosen queries and keys, and
 // values whose result is the probabilities. [Geometry] says of which size.
 //
-//	attn.Probe(mine, attn.Rule{Mask: attn.Causal, Window: 4}, attn.Geometry{Heads: 8, KVHeads: 2})
-func Probe(f Attention, declared Rule, options ...FindOption) MaskFinding {
+//	attn.Probe(mine, attn.Causal, attn.Window(4), attn.Geometry{Heads: 8, KVHeads: 2})
+func Probe(f Attention, declared ...FindOption) MaskFinding {
 	r := about("probe")
-	declared.ask(&r)
-	d, facts := find("Probe", r, f.asked(), options...)
+	d, facts := find("Probe", r, f.asked(), declared...)
 	return maskFinding(d, facts)
 }
 

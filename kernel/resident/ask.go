@@ -19,6 +19,8 @@ var questions = map[string]struct {
 	answer func(c *conn, r wire.Request) (wire.Answer, error)
 }{
 	"appends": {"CheckWrites", (*conn).checkAppends},
+	"audit":   {"Audit", (*conn).audit},
+	"ladder":  {"Ladder", (*conn).ladder},
 }
 
 // topicName is what a cell calls a question.

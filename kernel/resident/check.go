@@ -131,7 +131,7 @@ func (f *finding) compare(c *conn, rep *replay, x operand) error {
 	}
 	var limits rounding
 	if rep.sampled() {
-		limits, f.rows, err = rep.sampleRounding(c, f.root, sampleOf(got, f.d))
+		limits, f.rows, err = rep.sampleRounding(c, f.root, sampleOf(got, f.d), time.Now().Add(c.s.budget.Time))
 		got = gather(got, f.rows, f.d)
 	} else {
 		limits, err = rep.rounding(c.ctx, c.d, f.root)
@@ -179,8 +179,8 @@ func (r *replay) rounding(ctx context.Context, d *cudaops.Device, n *node) (roun
 }
 
 // sampleRounding is that of as many rows as there is time for, and which they are.
-func (r *replay) sampleRounding(c *conn, n *node, rows []int) (rounding, []int, error) {
-	done, err := r.rowsOf(c.ctx, c.d, n, rows, time.Now().Add(c.s.budget.Time))
+func (r *replay) sampleRounding(c *conn, n *node, rows []int, until time.Time) (rounding, []int, error) {
+	done, err := r.rowsOf(c.ctx, c.d, n, rows, until)
 	var all rounding
 	for _, t := range done {
 		one := t.rounding()

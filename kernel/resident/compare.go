@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/reference/noise"
@@ -202,7 +203,7 @@ func (p *party) limits(c *conn, m *comparison) error {
 		brought := headsFrom(values, []int{len(values)})
 		p.bound, p.noise = flat(roundings(brought)), flat(noise.Rounded(brought).Var)
 	case m.rows != nil:
-		made, rows, err := p.rep.sampleRounding(c, p.node, m.rows)
+		made, rows, err := p.rep.sampleRounding(c, p.node, m.rows, time.Now().Add(c.s.budget.Time/2))
 		if err != nil {
 			return err
 		}

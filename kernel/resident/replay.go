@@ -32,6 +32,7 @@ type replay struct {
 	job   string              // what it is for, in refusals
 	// rounded: the values where the replay starts are those of the user rounded to f32, and may be off by that.
 	rounded bool
+	quiet   bool    // does not tell how far it is
 	most    float64 // multiply-adds
 	cells   int
 	work    float64 // of the steps so far
@@ -153,7 +154,7 @@ func (r *replay) evalPart(ctx context.Context, d *cudaops.Device, n *node, p par
 	t, err := r.compute(ctx, d, n, p)
 	if err == nil {
 		r.done[whichPart{n, p}] = t
-		if r.step[n] && p == everything {
+		if r.step[n] && p == everything && !r.quiet {
 			r.behind += effort(n)
 			taskOf(ctx).advance(r.behind / r.ahead)
 		}

@@ -105,7 +105,9 @@ func (r *replay) rowsOf(ctx context.Context, d *cudaops.Device, root *node, rows
 		if err != nil {
 			return nil, err
 		}
-		done = append(done, t)
+		if done = append(done, t); r.quiet {
+			continue
+		}
 		taskOf(ctx).advance(float64(i+1) / float64(len(rows)))
 	}
 	return done, nil
@@ -156,3 +158,36 @@ func (a arranged) mark(i int, label string) []viz.Mark {
 
 // largestStage is the work from which on a step's own values stand in for it, in a sample.
 func (b Budget) largestStage() float64 { return math.Max(1, b.Work/16) }
+
+// rowsFor are the rows of a stage to look at; nil: all.
+func (r *replay) rowsFor(values []float32, n *node) []int {
+	if !r.sampled() {
+		return nil
+	}
+	return sampleOf(values, last(n.shape))
+}
+
+// roundingOf is the truth of the rows, as many as there is time for, or of everything where rows is nil.
+func (c *conn) roundingOf(r *replay, n *node, rows []int, until time.Time) (rounding, []int, error) {
+	if rows == nil {
+		all, err := r.rounding(c.ctx, c.d, n)
+		return all, nil, err
+	}
+	return r.sampleRounding(c, n, rows, until)
+}
+
+// pickRows are the cells of the rows, or all where rows is nil.
+func pickRows(values []float32, rows []int, n *node) []float32 {
+	if rows == nil {
+		return values
+	}
+	return gather(values, rows, last(n.shape))
+}
+
+// headsFirst puts values of n into the order in which they are reported.
+func headsFirst(values []float32, n *node) ([]float32, error) {
+	if len(n.shape) == 3 && n.swapped() {
+		return permute(values, n.shape, []int{1, 0, 2}), nil
+	}
+	return values, nil
+}

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -164,7 +165,17 @@ func findRoPE(c Case) (Outcome, error) {
 
 // rule is what was declared of probabilities of rows queries and keys keys.
 func (c Case) rule(rows, keys int) (detect.Rule, error) {
-	r := detect.Rule{Scale: c.Params.Scale, Window: int(c.number("window")), Softcap: c.number("softcap"), Sinks: c.numbers("sinks")}
+	p := c.Params
+	r := detect.Rule{Scale: p.Scale, Window: p.Window, Softcap: p.Softcap}
+	if p.PadLeft != 0 || p.PadRight != 0 || len(p.Documents) > 0 || p.ALiBi || len(p.Slopes) > 0 {
+		return r, errors.New("padding and documents are found, not declared, and ALiBi is not known: leave them out")
+	}
+	for _, m := range c.tensor("sinks") {
+		rows, _ := m.Dims()
+		for i := range rows {
+			r.Sinks = append(r.Sinks, m.RawRowView(i)...)
+		}
+	}
 	switch c.Params.Mask {
 	case wire.MaskCausal:
 		r.Causal, r.Diagonal = true, keys-rows
