@@ -100,12 +100,8 @@ func (s Sheet) draw() (drawn, error) {
 		c.text(margin, margin+titleSize*0.85, bold().fit(printed(bold(), s.Title), titleSize, float64(size.X-2*margin)),
 			style{face: bold(), size: titleSize, ink: ink})
 	}
-	all := image.NewNRGBA(c.Rect)
-	draw.Draw(all, all.Rect, c, image.Point{}, draw.Src)
-	for i, m := range parts {
-		draw.Draw(all, places[i], m, image.Point{}, draw.Src)
-	}
-	return drawn{palettedOf(all), s.describe(texts)}, nil
+	parts, places = append([]image.Image{c.Paletted}, parts...), append([]image.Rectangle{c.Rect}, places...)
+	return drawn{together(c.Rect, parts, places), s.describe(texts)}, nil
 }
 
 // columns is how many columns of panels stand side by side.
@@ -155,24 +151,56 @@ func (s Sheet) places(parts []image.Image, across int) ([]image.Rectangle, image
 	return places, image.Pt(width, y)
 }
 
-// palettedOf is a picture with a palette where 256 colours hold all of its own, and as it is elsewhere.
-func palettedOf(m *image.NRGBA) image.Image {
-	p := image.NewPaletted(m.Rect, nil)
-	index := map[color.NRGBA]uint8{}
-	for y := range m.Rect.Dy() {
-		for x := range m.Rect.Dx() {
-			v := m.NRGBAAt(x, y)
-			i, ok := index[v]
-			if !ok {
-				if len(index) == 256 {
-					return m
-				}
-				i = uint8(len(index))
-				index[v] = i
-				p.Palette = append(p.Palette, color.RGBA{v.R, v.G, v.B, v.A})
-			}
-			p.Pix[p.PixOffset(x, y)] = i
+// together lays pictures over each other: with a palette where 256 colours hold all that they use, else without.
+func together(box image.Rectangle, parts []image.Image, places []image.Rectangle) image.Image {
+	out := image.NewPaletted(box, nil)
+	index := map[color.RGBA]uint8{}
+	for i, m := range parts {
+		p, ok := m.(*image.Paletted)
+		if !ok || !join(out, index, p, places[i].Min) {
+			return flat(box, parts, places)
 		}
 	}
-	return p
+	return out
+}
+
+// join copies a picture and adds the colours that it uses, where there is room for them.
+func join(out *image.Paletted, index map[color.RGBA]uint8, p *image.Paletted, at image.Point) bool {
+	var used [256]bool
+	for y := range p.Rect.Dy() {
+		for _, i := range p.Pix[y*p.Stride:][:p.Rect.Dx()] {
+			used[i] = true
+		}
+	}
+	var as [256]uint8
+	for i, c := range p.Palette {
+		if !used[i] {
+			continue
+		}
+		v := color.RGBAModel.Convert(c).(color.RGBA)
+		n, ok := index[v]
+		if !ok {
+			if len(out.Palette) == 256 {
+				return false
+			}
+			n = uint8(len(out.Palette))
+			index[v], out.Palette = n, append(out.Palette, v)
+		}
+		as[i] = n
+	}
+	for y := range p.Rect.Dy() {
+		to := out.Pix[out.PixOffset(at.X, at.Y+y):]
+		for x, i := range p.Pix[y*p.Stride:][:p.Rect.Dx()] {
+			to[x] = as[i]
+		}
+	}
+	return true
+}
+
+func flat(box image.Rectangle, parts []image.Image, places []image.Rectangle) image.Image {
+	all := image.NewNRGBA(box)
+	for i, m := range parts {
+		draw.Draw(all, places[i], m, image.Point{}, draw.Src)
+	}
+	return all
 }
