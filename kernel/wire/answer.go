@@ -41,6 +41,7 @@ type Display struct {
 	// Exploration, not nil: the proxy shows controls beside the picture.
 	Exploration *Exploration
 	Map         *LiveMap // not nil: the picture is one of a map of which there are tiles
+	Code        string   // Go that makes what is shown; empty: none
 }
 
 func (v *Display) fields(c *codec) {
@@ -50,6 +51,7 @@ func (v *Display) fields(c *codec) {
 	c.bool(4, &v.Replaces)
 	optional(c, 5, &v.Exploration)
 	optional(c, 6, &v.Map)
+	c.str(7, &v.Code)
 }
 
 // Verdict is the outcome of a check, over all cells of a tensor.

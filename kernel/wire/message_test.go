@@ -126,7 +126,7 @@ func drawAnswer(t *rapid.T) Answer {
 		DisplayID: text.Draw(t, "display id"), DataLen: rapid.Int().Draw(t, "data"),
 	}
 	if rapid.Bool().Draw(t, "display") {
-		a.Display = &Display{Parts: rapid.SliceOfN(part, 0, 3).Draw(t, "parts"), Metadata: blob.Draw(t, "metadata"),
+		a.Display = &Display{Parts: rapid.SliceOfN(part, 0, 3).Draw(t, "parts"), Metadata: blob.Draw(t, "metadata"), Code: text.Draw(t, "code"),
 			UpdateID: text.Draw(t, "update"), Replaces: rapid.Bool().Draw(t, "replaces")}
 		if rapid.Bool().Draw(t, "live map") {
 			n := rapid.Int()

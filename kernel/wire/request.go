@@ -23,7 +23,7 @@ const (
 	KindCell             // Number is the cell that runs from now on (the proxy tells)
 	KindInterrupt        // the op that runs now fails
 	KindShutdown         // the device process ends after the answer
-	KindExplore          // IDs[0], Text (title), Labels, Controls. Answer: DisplayID
+	KindExplore          // IDs[0], Text (title), Labels, Controls, Expected. Answer: DisplayID
 	KindRerun            // Number is an exploration, Controls its settings. Answer: Display
 	KindRelease          // Number is an exploration or a live map, which ends
 	KindCompare          // IDs[0] with IDs[1], Labels, Within, Draw. Answer: DisplayID, Verdict, Text (the report)
@@ -67,6 +67,7 @@ type Request struct {
 	Map      *Map
 	Log      bool // probabilities on a logarithmic scale
 	Draw     *Drawing
+	Expected int // tensor that an exploration is to come to; 0: none
 	Question *Question
 	DataLen  int // bytes of f32 that follow the frame
 }
@@ -104,4 +105,5 @@ func (r *Request) fields(c *codec) {
 	c.bool(20, &r.Log)
 	optional(c, 21, &r.Draw)
 	optional(c, 22, &r.Question)
+	c.int(23, &r.Expected)
 }
