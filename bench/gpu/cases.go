@@ -33,6 +33,7 @@ func cases() [][]benchCase {
 	one(linearCase())
 	one(contextCase(32, 128, 2048))
 	one(tinyCase())
+	one(pooledCase())
 	for _, g := range [][2]int{{16, 64}, {32, 128}} {
 		for _, s := range []int{128, 512, 1024, 4096, 16384} {
 			one(prefillCase(g[0], g[0], g[1], s, ""))

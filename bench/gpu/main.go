@@ -60,7 +60,9 @@ type row struct {
 	TFLOPs     float64 `json:"tflops,omitempty"`
 	RelL2      float64 `json:"rel_l2"`
 	PeerRelL2  float64 `json:"peer_rel_l2,omitempty"`
-	PeakBytes  int64   `json:"peak_bytes,omitempty"`
+	MaxRel     float64 `json:"max_rel,omitempty"` // the largest relative error of a cell
+	PeerMaxRel float64 `json:"peer_max_rel,omitempty"`
+	PeakBytes  int64   `json:"peak_bytes,omitempty"` // in use, for an append that grows; of the largest allocation, for a pooled view
 }
 
 func main() {
@@ -175,9 +177,10 @@ func (r *report) addPeers(script string) error {
 	var answer struct {
 		Torch string `json:"torch"`
 		Rows  []struct {
-			Peer  string  `json:"peer"`
-			MS    float64 `json:"ms"`
-			RelL2 float64 `json:"rel_l2"`
+			Peer   string  `json:"peer"`
+			MS     float64 `json:"ms"`
+			RelL2  float64 `json:"rel_l2"`
+			MaxRel float64 `json:"max_rel"`
 		} `json:"rows"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
@@ -192,7 +195,7 @@ func (r *report) addPeers(script string) error {
 			continue
 		}
 		row := &r.Rows[i]
-		row.Peer, row.PeerMS, row.PeerRelL2, row.Ratio = a.Peer, a.MS, a.RelL2, a.MS/row.MS
+		row.Peer, row.PeerMS, row.PeerRelL2, row.PeerMaxRel, row.Ratio = a.Peer, a.MS, a.RelL2, a.MaxRel, a.MS/row.MS
 	}
 	return nil
 }
@@ -242,8 +245,17 @@ func (r row) line() string {
 		s += fmt.Sprintf("  %6.2f TFLOP/s", r.TFLOPs)
 	}
 	s += fmt.Sprintf("  floor %5.1f%%  error %.2e", 100*r.FloorShare, r.RelL2)
+	if r.MaxRel != 0 {
+		s += fmt.Sprintf("  largest %.2e", r.MaxRel)
+	}
+	if r.PeakBytes != 0 {
+		s += fmt.Sprintf("  %.1f MB", float64(r.PeakBytes)/1e6)
+	}
 	if r.Peer != "" {
 		s += fmt.Sprintf("  %s %.4f ms, error %.2e, ratio %.2f", r.Peer, r.PeerMS, r.PeerRelL2, r.Ratio)
+	}
+	if r.PeerMaxRel != 0 {
+		s += fmt.Sprintf(", largest %.2e", r.PeerMaxRel)
 	}
 	return s
 }

@@ -37,6 +37,10 @@ type prepared struct {
 	held  []*cudaops.Buffer
 
 	mostRuns int // of one sample; 0: as usual
+
+	// What error leaves besides, where the case measures it.
+	maxRel float64
+	peak   int64
 }
 
 func (p *prepared) release() {
@@ -67,6 +71,7 @@ func (m *meter) measure(cases ...benchCase) ([]row, error) {
 		if r.RelL2, err = p.error(); err != nil {
 			return nil, err
 		}
+		r.MaxRel, r.PeakBytes = p.maxRel, p.peak
 		if r.Path == "" {
 			r.Path = m.b.LastKernel()
 		}

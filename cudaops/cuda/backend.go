@@ -23,6 +23,7 @@ type Backend struct {
 	progress  progress
 	blocks    map[pointer]int64 // bytes of each allocation
 	inUse     int64
+	largest   int64 // bytes of the largest allocation since [Backend.LargestAllocation]
 	quota     int64
 	products  Products
 	last      string // kernel launched last
@@ -32,6 +33,7 @@ type Backend struct {
 	retained, streaming bool
 
 	launched    func(kernel string) // told of every launch, by tests
+	cellScratch int64               // bytes that LSE and Pool take for a launch; tests make it small
 	prefillRows int                 // forces a kernel of so many rows a thread; 0: the best
 }
 

@@ -74,10 +74,44 @@ func everyKernel() []op {
 				return d.Decode(in[0], in[1], in[2], scale)
 			}})
 		}
+		if dim == 64 || dim == 100 || dim == 200 {
+			all = append(all, cellOps(dim, scale)...)
+		}
 		all = append(all, op{fmt.Sprintf("prefill %d", dim), [][3]int{{4, 150, dim}, {2, 333, dim}, {2, 333, dim}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
 			r, err := d.Prefill(in[0], in[1], in[2], cudaops.Attention{Scale: scale, Mask: cudaops.Mask{Causal: true, Diagonal: 333 - 150}})
 			return r.Context, err
 		}})
+	}
+	return all
+}
+
+// cellOps has LSE, and Pool of scores and probabilities with pools of many and of few rows and keys.
+func cellOps(dim int, scale float64) (all []op) {
+	const queries, keys = 300, 1100
+	mask := cudaops.Mask{Causal: true, Diagonal: keys - queries - 30} // the last keys are hidden
+	shapes := [][3]int{{4, queries, dim}, {2, keys, dim}}
+	all = append(all, op{fmt.Sprintf("lse %d", dim), shapes, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+		return d.LSE(in[0], in[1], scale, mask)
+	}})
+	for _, to := range [][2]int{{2, 3}, {7, 30}, {150, 200}, {1, 1}, {300, 2}} {
+		for _, by := range []cudaops.Reduce{cudaops.Max, cudaops.Mean, cudaops.Min} {
+			for _, probabilities := range []bool{false, true} {
+				if by != cudaops.Mean && probabilities != (by == cudaops.Max) {
+					continue
+				}
+				all = append(all, op{fmt.Sprintf("pool %d %v %d %v", dim, to, by, probabilities), shapes, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+					var lse *cudaops.Buffer
+					if probabilities {
+						var err error
+						if lse, err = d.LSE(in[0], in[1], scale, mask); err != nil {
+							return nil, err
+						}
+						defer lse.Release()
+					}
+					return d.Pool(in[0], in[1], lse, cudaops.Pooling{Scale: scale, Mask: mask, Reduce: by, Rows: to[0], Cols: to[1]})
+				}})
+			}
+		}
 	}
 	return all
 }
@@ -132,7 +166,16 @@ func TestEveryKernel(t *testing.T) {
 		if err != nil {
 			t.Fatal(o.name, err)
 		}
-		ways, counts := []way{{0, ProductsAuto}}, []int{sms, 1}
+		ways, counts, scratches := []way{{0, ProductsAuto}}, []int{sms, 1}, []int64{cellScratch}
+		limit := 1e-6
+		if cells(o.name) {
+			limit = 3e-6 // a few probabilities, each of which is as far off, relatively, as a score and a log are in all
+			ways = []way{{0, ProductsFFMA}, {0, ProductsWarpgroup}}
+			counts, scratches = []int{sms}, []int64{cellScratch, 1}
+			if emulated {
+				ways, scratches = ways[:1], []int64{200 << 10}
+			}
+		}
 		if strings.HasPrefix(o.name, "scores") || strings.HasPrefix(o.name, "linear") {
 			ways = append(ways, way{0, ProductsWarpgroup})
 		}
@@ -141,14 +184,16 @@ func TestEveryKernel(t *testing.T) {
 			ways = []way{{8, ProductsFFMA}, {4, ProductsFFMA}, {2, ProductsFFMA}, {8, ProductsWarp}, {4, ProductsWarp}, {2, ProductsWarp}, {0, ProductsWarpgroup}}
 		}
 		for _, b.gpu.sms = range counts {
-			for _, way := range ways {
-				b.prefillRows, b.products = way.rows, way.products
-				got, err := o.result(d)
-				if err != nil {
-					t.Fatal(o.name, err)
-				}
-				if e := distance(got, want); !(e <= 1e-6) {
-					t.Errorf("%s, %+v, multiprocessors %d: relative L2 distance from the host backend is %g", o.name, way, b.gpu.sms, e)
+			for _, b.cellScratch = range scratches {
+				for _, way := range ways {
+					b.prefillRows, b.products = way.rows, way.products
+					got, err := o.result(d)
+					if err != nil {
+						t.Fatal(o.name, err)
+					}
+					if e := distance(got, want); !(e <= limit) {
+						t.Errorf("%s, %+v, multiprocessors %d, scratch %d: relative L2 distance from the host backend is %g", o.name, way, b.gpu.sms, b.cellScratch, e)
+					}
 				}
 			}
 		}
@@ -162,6 +207,11 @@ func TestEveryKernel(t *testing.T) {
 		}
 		t.Errorf("kernel %s was not launched", name)
 	}
+}
+
+// cells reports whether an op is one of [cellOps].
+func cells(name string) bool {
+	return strings.HasPrefix(name, "pool") || strings.HasPrefix(name, "lse")
 }
 
 // distance is ||got - want|| / ||want||.

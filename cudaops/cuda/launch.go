@@ -16,6 +16,7 @@ import (
 var kernelNames = []string{
 	"gather4", "gather1", "add4", "add1", "rope_half4", "rope_half1", "rope_inter4", "rope_inter1",
 	"softmax4_long", "softmax1_long", "gemm_128", "gemm_16",
+	"lse", "lse_join", "pool", "pool_join",
 }
 
 // load finds every kernel, so that none is loaded at its first launch, in the middle of someone's work, and lets those
@@ -35,7 +36,11 @@ func (b *Backend) load() error {
 	if b.gpu.hasTensorCores() {
 		names = append(names, "halves_rows")
 		if b.gpu.hasWarpgroups() {
-			names, sharing = append(names, "gemm_warpgroup"), append(sharing, "gemm_warpgroup")
+			each := []string{"gemm_warpgroup"}
+			for panels := 1; panels*panelCols <= cellMax; panels++ {
+				each = append(each, warpgroupName("lse", panels), warpgroupName("pool", panels))
+			}
+			names, sharing = append(names, each...), append(sharing, each...)
 		}
 		for _, dim := range halvesDims {
 			names = append(names, halvesName(dim))

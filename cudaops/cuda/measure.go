@@ -51,6 +51,13 @@ func (b *Backend) CopyDevice(dst, src cudaops.Memory) error {
 // LastKernel is the name of the kernel that was launched last: which of several ways the last op took.
 func (b *Backend) LastKernel() string { return b.last }
 
+// LargestAllocation is the bytes of the largest single allocation since the last call.
+func (b *Backend) LargestAllocation() int64 {
+	n := b.largest
+	b.largest = 0
+	return n
+}
+
 // Facts are what a measurement must name.
 type Facts struct {
 	GPU, Driver string

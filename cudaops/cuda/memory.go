@@ -56,6 +56,7 @@ func (b *Backend) alloc(bytes int64) (p pointer, err error) {
 	}
 	b.blocks[p] = bytes
 	b.inUse += bytes
+	b.largest = max(b.largest, bytes)
 	return p, nil
 }
 

@@ -142,7 +142,7 @@ func open(ordinal int, o Options) (*Backend, error) {
 	if ok, err := g.device.Attribute(poolsSupported); err != nil || ok == 0 {
 		return nil, unavailable("GPU %d, %s, has no stream-ordered memory", ordinal, g.name)
 	}
-	b := &Backend{gpu: g, quota: o.Memory, products: o.Products, blocks: map[pointer]int64{}}
+	b := &Backend{gpu: g, quota: o.Memory, products: o.Products, blocks: map[pointer]int64{}, cellScratch: cellScratch}
 	if err := b.start(); err != nil {
 		_ = b.Close()
 		return nil, unavailable("GPU %d, %s, cannot be opened: %s", ordinal, g.name, describe(err))

@@ -132,6 +132,53 @@ type gemmHalvesParams struct {
 	aBlocks, bBlocks, count, _         uint32
 }
 
+type cellsParams struct {
+	progressParams
+	q, k                       view
+	lse, out, parts            pointer
+	lseStride, diagonal        int64
+	s, t, d, group             uint32
+	first, keys                uint32
+	rowPools, rowParts         uint32
+	rowGroup, pieces           uint32
+	colPools, colParts         uint32
+	unit0, units               uint32
+	perBlock                   uint32
+	scale                      float32
+	extreme, causal, vec, slot int32
+}
+
+type cellsHalvesParams struct {
+	cellsParams
+	panels, factors, holds pointer
+	blocks, _              uint32
+}
+
+type lseJoinParams struct {
+	progressParams
+	parts, out, state pointer
+	stride            int64
+	rows              uint64
+	s, from, to, _    uint32
+}
+
+type poolJoinParams struct {
+	progressParams
+	parts                 pointer
+	out                   view
+	diagonal              int64
+	cells                 uint64
+	heads, s, t           uint32
+	rowPools, rowParts    uint32
+	rowGroup, pieces      uint32
+	colPools, colParts    uint32
+	unit0, units, columns uint32
+	first, pool0, pools   uint32
+	lanes                 uint32
+	extreme, mean         int32
+	probabilities, causal int32
+}
+
 type decodeParams struct {
 	progressParams
 	out, q, k, v       view

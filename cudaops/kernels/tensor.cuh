@@ -37,6 +37,15 @@ struct Scaling {
 	}
 };
 
+#ifndef EMULATED
+// power2 is 2^x to 2 ULP; denormal results are 0.
+__device__ __forceinline__ float power2(float x) {
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+#endif
+
 #ifdef TENSOR
 #ifndef EMULATED
 
@@ -49,13 +58,6 @@ __device__ __forceinline__ unsigned pack(float x, float y) {
 
 __device__ __forceinline__ void unpack(unsigned h, float &x, float &y) {
 	asm("{ .reg .f16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b; }" : "=f"(x), "=f"(y) : "r"(h));
-}
-
-// power2 is 2^x to 2 ULP; denormal results are 0.
-__device__ __forceinline__ float power2(float x) {
-	float y;
-	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-	return y;
 }
 
 // loadFragments reads four matrices of 8 x 8 fp16 from shared memory; lane 8i+j names the address of row j of matrix i. Lane l gets, of

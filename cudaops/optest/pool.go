@@ -135,6 +135,9 @@ func poolCases() []testCase {
 	add(dims{1, 1, 200, 130, 9}, cudaops.Mask{}, 3, 2, everything, 1) // pools of more than a block of rows and of keys
 	add(dims{2, 2, 65, 129, 64}, causal(64), 13, 127, everything, 4)  // peaked rows
 	add(dims{1, 1, 33, 70, 128}, causal(37), 8, 8, everything, 30)    // one-hot rows
+	add(dims{2, 1, 150, 700, 64}, causal(550), 2, 3, everything, 1)   // pools wider than a tile of keys
+	add(dims{1, 1, 70, 300, 128}, causal(230), 70, 5, everything, 1)  // rows by themselves, pools of 60 keys
+	add(dims{2, 2, 90, 150, 72}, causal(61), 7, 40, everything, 1)    // a diagonal that is not the last key's
 	add(dims{4, 2, 9, 11, 8}, causal(2), 3, 2, window{3, 8, 2, 7}, 1)
 	add(dims{2, 1, 257, 257, 8}, causal(0), 16, 16, window{129, 193, 64, 200}, 1) // over the diagonal
 	add(dims{2, 1, 257, 257, 8}, causal(0), 8, 8, window{100, 108, 97, 105}, 1)   // unpooled
