@@ -2,6 +2,7 @@ package resident
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -252,14 +253,17 @@ func (a *audit) judge(c *conn, s *stage, whole *replay, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	if s.own, err = judgeCells(pickRows(got, looked, s.n), own); err != nil {
-		return err
-	}
-	if s.n.op == wire.OpSoftmax {
-		s.mask = maskOff(pickRows(got, looked, s.n), own)
-	}
+	judging := make(chan error, 1) // on one core, while the other computes
+	go func(got []float32) {
+		var err error
+		s.own, err = judgeCells(got, own)
+		if s.n.op == wire.OpSoftmax {
+			s.mask = maskOff(got, own)
+		}
+		judging <- err
+	}(pickRows(got, looked, s.n))
 	total, looked, err := c.roundingOf(whole, s.n, looked, until)
-	if err != nil {
+	if err := errors.Join(<-judging, err); err != nil {
 		return err
 	}
 	if s.total, err = judgeCells(pickRows(got, looked, s.n), total); err != nil {

@@ -45,7 +45,12 @@ func partFrom(data []float32, shape []int, p part) reference.Heads {
 
 // flat is the inverse of headsFrom, in float64.
 func flat(hs reference.Heads) []float64 {
-	var out []float64
+	cells := 0
+	for _, m := range hs {
+		rows, cols := m.Dims()
+		cells += rows * cols
+	}
+	out := make([]float64, 0, cells)
 	for _, m := range hs {
 		rows, _ := m.Dims()
 		for i := range rows {
