@@ -161,7 +161,7 @@ func (e *execution) run(code string) *problem {
 	segments := e.text.Segments(e.report(), ownNames)
 	for i, s := range segments {
 		if e.isInterrupted() {
-			return e.interruption(s)
+			return e.interruption(s, nil)
 		}
 		var failed *problem
 		if s.Own != nil {
@@ -215,7 +215,7 @@ func (e *execution) segment(s cell.Segment) *problem {
 	}
 	switch {
 	case e.isInterrupted():
-		return e.interruption(s)
+		return e.interruption(s, &out.stacks)
 	case out.failed:
 		return out.failure()
 	case r.Status != "ok":

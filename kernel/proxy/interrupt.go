@@ -97,10 +97,13 @@ func offspring(gonb int) []int {
 	return all
 }
 
-// interruption is the problem of a cell that was interrupted before or in a segment. Where a Go program was is not known.
-func (e *execution) interruption(s cell.Segment) *problem {
+// interruption is the problem of a cell that was interrupted before or in a segment. stacks are what its program wrote, or nil.
+func (e *execution) interruption(s cell.Segment, stacks *stacks) *problem {
 	if s.Shell {
 		return e.atLine("Interrupted", s.Line, "interrupted")
+	}
+	if trace := e.whereabouts(stacks); trace != nil {
+		return &problem{"Interrupted", "interrupted", trace}
 	}
 	return e.atLine("Interrupted", cell.NoLine, "interrupted")
 }

@@ -86,6 +86,11 @@ func (p *program) end() {
 	})
 }
 
+// enough has the launcher end a program that writes its stacks.
+func (p *program) enough() {
+	_, _ = p.conn.Write([]byte{wire.StreamsEnough}) // a launcher that is gone has ended it
+}
+
 // wait returns when all output of a program was published that gonb has seen end.
 func (p *program) wait() {
 	select {

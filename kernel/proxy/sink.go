@@ -39,6 +39,7 @@ type sink struct {
 	holding bool
 	told    bool   // the report took too long, and went to stderr
 	newline bool   // stderr is at the start of a line
+	stacks  stacks // of an interrupted program
 	placed  string // a line "main.go:7: text", held back: it may be where the cell stops by its own words
 }
 
@@ -77,6 +78,7 @@ func (s *sink) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pieces(s.scan.Flush())
+	s.text("stderr", s.stacks.rest())
 	if !s.failed || !strings.HasSuffix(s.placed, ": "+s.message+"\n") {
 		s.tellPlaced()
 	}
@@ -190,6 +192,17 @@ var (
 func isExitNote(text string) bool { return len(text) < 64 && exitNote.MatchString(text) }
 
 func (s *sink) stderr(text string) {
+	if s.e.isInterrupted() {
+		var enough bool
+		if text, enough = s.stacks.take(text); enough {
+			if p := s.program.Load(); p != nil {
+				p.enough()
+			}
+		}
+		if text == "" {
+			return
+		}
+	}
 	s.tellPlaced()
 	switch {
 	case s.told:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,13 +41,21 @@ func launch(program string, args []string) int {
 		return code
 	}
 
-	go forward(asked, pid, parent)
+	var quit atomic.Bool // the program was asked for its stacks, in place of an interrupt
+	go forward(asked, pid, parent, func() {
+		if !quit.Load() && s.interrupt(program, pid) {
+			quit.Store(true)
+		}
+	})
 	status, err := wait(pid)
 	switch {
 	case err != nil:
 		code := fail("lost the cell's program: %v", err)
 		s.mark(wire.MarkExit, strconv.Itoa(code))
 		return code
+	case quit.Load() && (status.Signaled() || status.ExitStatus() == 2): // as the interrupt would have ended it
+		s.mark(wire.MarkExit, "signal "+signalName(syscall.SIGINT))
+		return 128 + int(syscall.SIGINT)
 	case status.Signaled():
 		s.mark(wire.MarkExit, "signal "+signalName(status.Signal()))
 		return 128 + int(status.Signal())
@@ -57,7 +66,7 @@ func launch(program string, args []string) int {
 
 // forward passes on what we are asked to do, and ends the group when it takes too long, or at once when our own parent
 // has died.
-func forward(asked <-chan os.Signal, group, parent int) {
+func forward(asked <-chan os.Signal, group, parent int, interrupt func()) {
 	var deadline <-chan time.Time
 	for {
 		select {
@@ -69,7 +78,11 @@ func forward(asked <-chan os.Signal, group, parent int) {
 			case s == orphaned, s == syscall.SIGPIPE: // nothing that the program does not hear of by itself
 				continue
 			}
-			_ = syscall.Kill(-group, s.(syscall.Signal))
+			if s == syscall.SIGINT {
+				interrupt()
+			} else {
+				_ = syscall.Kill(-group, s.(syscall.Signal))
+			}
 			if deadline == nil {
 				deadline = time.After(grace)
 			}

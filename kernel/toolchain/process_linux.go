@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"os"
+	"strconv"
 	"syscall"
 	"unsafe"
 )
@@ -39,6 +40,35 @@ func ended(pid int) {
 		_, _, err := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(pid), uintptr(unsafe.Pointer(&info)), syscall.WEXITED|noWait, 0, 0)
 		if err != syscall.EINTR {
 			return
+		}
+	}
+}
+
+// isProgram says whether pid still runs program.
+func isProgram(pid int, program string) bool {
+	runs, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return false
+	}
+	file, err := os.Stat(program)
+	return err == nil && os.SameFile(runs, file)
+}
+
+// signalOthers sends s to each process of the group but its leader.
+func signalOthers(group int, s syscall.Signal) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1) // as many as there are
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == group {
+			continue
+		}
+		if of, err := syscall.Getpgid(pid); err == nil && of == group {
+			_ = syscall.Kill(pid, s)
 		}
 	}
 }
