@@ -6,7 +6,7 @@ function attnbFrame(host, view, act) {
   const element = attnbElement, theme = attnbTheme(host, view.colours), style = getComputedStyle(host);
   const font = style.fontFamily, tokens = view.rowLabels || view.colLabels;
   const tall = view.rows[1] - view.rows[0], broad = view.cols[1] - view.cols[0];
-  const left = view.rowLabels ? 118 : 62, below = view.colLabels ? 96 : 40, right = 96, top = 22;
+  const left = view.rowLabels ? 132 : 62, below = view.colLabels ? 96 : 40, right = 108, top = 22;
   const room = Math.max(240, Math.min(host.clientWidth || 720, 720) - left - right);
   const w = Math.min(room, Math.max(160, tall > broad ? Math.round((512 * broad) / tall) : 512)), h = Math.max(160, Math.min(512, Math.round((w * tall) / broad)));
   const width = left + w + right, height = top + h + below;

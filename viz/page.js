@@ -31,7 +31,7 @@ function attnbPlace({ errors, log, steps, lo, hi, belowOne }, v) {
 function attnbExact(v) {
   if (v === 0) return Object.is(v, -0) ? "-0" : "0";
   const [digits, exponent] = v.toExponential(8).split("e");
-  if (exponent < -5 || exponent >= 9) return `${Number(digits)}e${exponent}`;
+  if (exponent < -4 || exponent >= 9) return `${Number(digits)}e${exponent}`;
   return String(Number(v.toPrecision(9)));
 }
 
