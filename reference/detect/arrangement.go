@@ -66,6 +66,9 @@ func arrangements(d Fused, want Parts) []Arrangement {
 		}
 		for _, order := range []string{"qkv", "qvk", "kqv", "kvq", "vqk", "vkq"} {
 			for major := range majors {
+				if one := d.Heads == shards && d.KVHeads == shards; one && Major(major) == DimMajorPart || shards == 1 && Major(major) == DimMajorRow {
+					continue // a part of one head has no order of heads, and one shard is the row: the same arrangement by another name
+				}
 				for permute := range permutes {
 					for tile := range tiles {
 						for merge := range merges {

@@ -220,7 +220,10 @@ func (f AxesFinding) String() string {
 	if len(f.Faults) > 0 {
 		return f.Faults.String()
 	}
-	return fmt.Sprintf("the declared order of axes fits (so do %d of 6)", len(f.Fits))
+	if len(f.Fits) > 1 {
+		return fmt.Sprintf("the declared order of axes fits; a tie of %d of 6 that give the same numbers: %v", len(f.Fits), f.Fits)
+	}
+	return "the declared order of axes fits, and no other"
 }
 
 // index is where in the flat array an element lies.
