@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test race nightly soak bench-cell bench-gpu lint fmt demo lab bundle install uninstall clean
+.PHONY: help build build-cuda kernels test race nightly soak bench-cell bench-viz bench-gpu lint fmt demo lab bundle install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ race: ## the Go tests under the race detector (needs a C compiler)
 
 bench-cell: ## what a cell takes, against stock GoNB and ipykernel with matplotlib
 	./install.sh bench-cell
+
+bench-viz: ## what pictures take in JupyterLab: from call to picture, a zoom step, a turn of a dial, sizes
+	./install.sh bench-viz
 
 CELLS ?= 2000
 bench-gpu: ## the ops on this machine's GPU, next to PyTorch: a table, and JSON in bench/results (bench/gpu.sh where there is no Go)

@@ -29,6 +29,7 @@ usage() {
 		  soak [--cells N]
 		             set up, and run 2,000 cells of all kinds in one kernel: what they leave
 		  bench-cell set up, and measure what a cell takes, against stock GoNB and ipykernel with matplotlib
+		  bench-viz  set up, and measure what pictures take in JupyterLab
 		  uninstall  remove the kernel from your own Jupyter
 		  help       this text
 
@@ -270,6 +271,13 @@ bench_cell() {
 	python bench/cell </dev/null 2>build/bench-cell.log || die "a target was missed, or a cell failed: see above and build/bench-cell.log"
 }
 
+bench_viz() {
+	browser
+	set_up
+	say "measuring: this takes two minutes, and wants a machine that does nothing else"
+	python bench/viz </dev/null 2>build/bench-viz.log || die "a target was missed, or a picture failed: see above and build/bench-viz.log"
+}
+
 # browser installs Debian's Chromium for the browser tests, where that can be done without asking.
 browser() {
 	if [[ -n $(type -P chromium || type -P chromium-browser || type -P google-chrome) ]]; then
@@ -397,6 +405,7 @@ case ${1:-} in
 	demo | lab | bundle | soak) "$@" ;;
 	test) run_tests ;;
 	bench-cell) bench_cell ;;
+	bench-viz) bench_viz ;;
 	uninstall) uninstall_for_user ;;
 	help | -h | --help) usage ;;
 	*)

@@ -33,7 +33,7 @@ func encodePNG(img image.Image) ([]byte, error) {
 	chunk(&out, "PLTE", palette)
 
 	var packed bytes.Buffer
-	z, err := zlib.NewWriterLevel(&packed, zlib.DefaultCompression)
+	z, err := zlib.NewWriterLevel(&packed, zlib.BestSpeed) // better ones take 5 times as long for 5% fewer bytes
 	if err != nil {
 		return nil, err
 	}

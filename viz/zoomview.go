@@ -166,8 +166,8 @@ func (l layout) shrinks() bool {
 	return even(l.cell)
 }
 
-// shrunk is a picture at half of its size. Blocks of one colour keep it; others, the edges of letters, become the palette's
-// nearest to their mean.
+// shrunk is a picture at half of its size. Blocks of one colour keep it, masked ones are masked; others, the edges of letters, become
+// the palette's nearest to their mean.
 func shrunk(p *image.Paletted) *image.Paletted {
 	out := image.NewPaletted(image.Rect(0, 0, p.Rect.Dx()/density, p.Rect.Dy()/density), p.Palette)
 	near := map[[density * density]uint8]uint8{}
@@ -178,7 +178,9 @@ func shrunk(p *image.Paletted) *image.Paletted {
 			i := block[0]
 			if block != [4]uint8{i, i, i, i} {
 				var ok bool
-				if i, ok = near[block]; !ok {
+				if hatched, all := ofMask(block); all {
+					i = hatched
+				} else if i, ok = near[block]; !ok {
 					var sum [3]uint32
 					for _, k := range block {
 						r, g, b, _ := p.Palette[k].RGBA()
@@ -192,4 +194,22 @@ func shrunk(p *image.Paletted) *image.Paletted {
 		}
 	}
 	return out
+}
+
+// ofMask says whether a block lies in masked cells, and which colour of theirs it has most of.
+func ofMask(block [density * density]uint8) (most uint8, all bool) {
+	lines := 0
+	for _, c := range block {
+		switch c {
+		case hatch:
+			lines++
+		case maskedColour:
+		default:
+			return 0, false
+		}
+	}
+	if 2*lines >= len(block) {
+		return hatch, true
+	}
+	return maskedColour, true
 }
