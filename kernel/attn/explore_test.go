@@ -47,8 +47,8 @@ func TestExplore(t *testing.T) {
 	if diff := cmp.Diff(want, asked.Exploration.Controls); diff != "" {
 		t.Errorf("controls (-want +got):\n%s", diff)
 	}
-	if n := len(r.displays[1].Exploration.Controls); n != 5 {
-		t.Errorf("%d usual controls, want 5", n)
+	if n := len(r.displays[1].Exploration.Controls); n != 10 {
+		t.Errorf("%d controls that turn anything, want 10", n)
 	}
 	for i, c := range want {
 		again, err := k.conn.Rerun(asked.Exploration.ID, []wire.Control{{Name: c.Name, Value: c.Value + 1}})

@@ -47,6 +47,9 @@ func check(r wire.Request) {
 		stop("the control " + r.Controls[0].Name + " belongs to Explore")
 	}
 	checkDrawing(r)
+	if r.Expected != 0 && r.Kind != wire.KindExplore {
+		stop("Expected is an option of Explore")
+	}
 	if r.Map != nil && r.Kind != wire.KindMap {
 		stop("pools, sizes, heads and windows are options of Map")
 	}

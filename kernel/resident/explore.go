@@ -20,6 +20,8 @@ type exploration struct {
 	knobs  []knob
 	title  string
 	labels []string
+	goal   *goal          // what it is to come to; nil: nothing
+	turned map[*node]bool // steps that a knob turns
 
 	mu   sync.Mutex // of one run, and of the end
 	run  *rerun
@@ -109,6 +111,11 @@ func (c *conn) explore(r wire.Request) (wire.Answer, error) {
 	if err := x.run.ready(c.ctx, c.d, c.s.store); err != nil {
 		return refuse(err)
 	}
+	if r.Expected != 0 {
+		if x.goal, err = c.goalFor(x.root.meta, r); err != nil {
+			return refuse(err)
+		}
+	}
 	display, err := x.picture(c.s, nil)
 	if err != nil {
 		var known *wire.Error
@@ -150,6 +157,7 @@ func (c *conn) newExploration(r wire.Request) (*exploration, []input, error) {
 			turned[n] = true
 		}
 	}
+	x.turned = turned
 	if x.run, err = newRerun(t.node, turned); err != nil {
 		return nil, nil, err
 	}
@@ -157,7 +165,7 @@ func (c *conn) newExploration(r wire.Request) (*exploration, []input, error) {
 	return x, in, nil
 }
 
-// knobsFor makes the knobs asked for, or the usual ones.
+// knobsFor makes the knobs asked for, or all that turn anything.
 func knobsFor(root *node, asked []wire.Control) ([]knob, error) {
 	chain := stepsOf(root)
 	var knobs []knob
@@ -176,7 +184,7 @@ func knobsFor(root *node, asked []wire.Control) ([]knob, error) {
 	if len(asked) > 0 {
 		return knobs, nil
 	}
-	for _, name := range usual {
+	for _, name := range parameterNames {
 		if k, err := chain.knob(wire.Control{Name: name}); err == nil {
 			knobs = append(knobs, k)
 		}
@@ -229,7 +237,21 @@ func (x *exploration) picture(s *server, settings []wire.Control) (wire.Display,
 	if head >= 0 && head < len(hm.Matrices) {
 		hm.Matrices = hm.Matrices[head : head+1]
 	}
-	d, err := bundle(hm, seeNothing(out.empty))
+	shown := viz.Drawable(hm)
+	if x.goal != nil {
+		apart, err := x.goal.against(arrange(out.meta), data, x.labels)
+		if err != nil {
+			return wire.Display{}, wire.Errorf(wire.BadInput, "%v", err)
+		}
+		if head >= 0 && head < len(apart.Matrices) {
+			apart.Matrices = apart.Matrices[head : head+1]
+		}
+		shown = viz.Sheet{Pictures: []viz.Drawable{hm, apart}}
+	}
+	d, err := bundle(shown, seeNothing(out.empty))
+	s.store.mu.Lock()
+	d.Code = goLine(x.root, x.turned, params)
+	s.store.unlock()
 	var bad *viz.InputError
 	if errors.As(err, &bad) {
 		err = wire.Errorf(wire.BadInput, "%s", bad.Reason)

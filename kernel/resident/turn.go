@@ -31,10 +31,10 @@ const (
 var sides = map[string]side{"query": querySide, "key": keySide, "common": everySide}
 
 // parameterNames are those that a control may name, without a side, in the order in which a picture that asks for none gets them.
-var parameterNames = []string{"offset", "rotary", "base", "pairing", "layout", "scale", "diagonal", "window", "softcap", "head"}
+var parameterNames = []string{"offset", "shift", "rotary", "base", "pairing", "layout", "scale", "mask", "diagonal", "window", "softcap", "head"}
 
-// usual are the ones of parameterNames that a picture gets when it asks for none.
-var usual = []string{"offset", "rotary", "base", "pairing", "head"}
+// sideless are those that do not belong to queries or keys.
+var sideless = []string{"layout", "scale", "mask", "diagonal", "window", "softcap", "head"}
 
 // chainSteps lists the steps from which root came, inputs first, and which RoPE steps turn its queries or its keys.
 type chainSteps struct {
@@ -110,18 +110,20 @@ func (c chainSteps) knob(ask wire.Control) (knob, error) {
 	s, name := everySide, ask.Name
 	if word, rest, ok := strings.Cut(name, " "); ok {
 		known := false
-		if s, known = sides[word]; !known || rest == "head" || rest == "layout" || rest == "scale" || rest == "diagonal" || rest == "window" || rest == "softcap" {
+		if s, known = sides[word]; !known || slices.Contains(sideless, rest) {
 			return k, c.unknown(ask.Name)
 		}
 		name = rest
-	} else if name == "offset" && c.attention {
+	} else if (name == "offset" || name == "shift") && c.attention {
 		// Scores depend on the distance of query and key alone: what moves them is to move one of the two.
-		s, k.Label = querySide, "query offset"
+		s, k.Label = querySide, "query "+name
 	}
 	var err error
 	switch name {
 	case "offset":
 		err = k.offset(c.rope(s))
+	case "shift":
+		err = k.shift(c.rope(s))
 	case "rotary":
 		err = k.rotary(c.rope(s))
 	case "base":
@@ -137,6 +139,8 @@ func (c chainSteps) knob(ask wire.Control) (knob, error) {
 			func(p *wire.Params, _ *node, v float64) { p.Layout = wire.Layout(v) })
 	case "scale":
 		err = k.scale(c.where(func(n *node) bool { return isAttention(n.op) }))
+	case "mask":
+		err = k.mask(c.where(func(n *node) bool { return n.op == wire.OpScores || n.op == wire.OpPrefill }))
 	case "diagonal":
 		err = k.diagonal(c.where(func(n *node) bool {
 			return (n.params.Mask == wire.MaskCausal || n.params.Mask == wire.MaskDiagonal) &&
@@ -198,19 +202,45 @@ func (k *knob) offset(steps []*node) error {
 		recorded = func(*node) float64 { return 0 }
 	}
 	k.Step = 1
-	err := k.of("RoPE", steps, recorded, func(p *wire.Params, n *node, v float64) {
-		by := int(v) - int(recorded(n))
-		p.Offset = n.params.Offset + by
-		if n.params.Positions != nil {
-			p.Offset = 0
-			p.Positions = slices.Clone(n.params.Positions)
-			for i := range p.Positions {
-				p.Positions[i] += by
-			}
-		}
-	})
+	err := k.of("RoPE", steps, recorded, func(p *wire.Params, n *node, v float64) { move(p, int(v)-int(recorded(n))) })
 	k.From, k.To = k.Value-64, k.Value+64
 	return err
+}
+
+// move adds to the positions of a RoPE step.
+func move(p *wire.Params, by int) {
+	if p.Positions == nil {
+		p.Offset += by
+		return
+	}
+	p.Positions = slices.Clone(p.Positions)
+	for i := range p.Positions {
+		p.Positions[i] += by
+	}
+}
+
+// shift moves positions as offset does, and on top of it, by a number that is typed: as far as positions go.
+func (k *knob) shift(steps []*node) error {
+	k.Step, k.From, k.To = 1, -maxShift, maxShift
+	return k.of("RoPE", steps, func(*node) float64 { return 0 }, func(p *wire.Params, _ *node, v float64) { move(p, int(v)) })
+}
+
+const maxShift = 1 << 26
+
+// mask is none or causal: that of steps which were recorded with one of them.
+func (k *knob) mask(steps []*node) error {
+	k.Options = []string{"none", "causal"}
+	for _, n := range steps {
+		if n.params.Mask == wire.MaskDiagonal || n.params.Mask == wire.MaskAt {
+			return fmt.Errorf("%q turns nothing: the diagonal was given", k.Name)
+		}
+	}
+	return k.of("Scores or Prefill", steps, func(n *node) float64 { return float64(b2i(n.params.Mask == wire.MaskCausal)) }, func(p *wire.Params, _ *node, v float64) {
+		p.Mask = wire.MaskNone
+		if v != 0 {
+			p.Mask = wire.MaskCausal
+		}
+	})
 }
 
 func (k *knob) rotary(steps []*node) error {

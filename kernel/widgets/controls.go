@@ -28,6 +28,11 @@ func IntSlider(value, from, to, step int, more State) Kind {
 		"continuous_update": true, "readout": true, "readout_format": "d"}, more)
 }
 
+// IntText is a field for a whole number. Value: "value".
+func IntText(value int, more State) Kind {
+	return control("IntText", State{"value": value, "step": 1, "description": "", "continuous_update": false}, more)
+}
+
 // FloatSlider is a slider. Value: "value".
 func FloatSlider(value, from, to, step float64, more State) Kind {
 	return control("FloatSlider", State{"value": value, "min": from, "max": to, "step": step, "description": "",

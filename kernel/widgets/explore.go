@@ -44,7 +44,7 @@ func Picture(d wire.Display) (Kind, error) {
 
 // pictureState is what a display means for the picture's model.
 func pictureState(d wire.Display) (State, error) {
-	state := State{"alt": "", "note": "", "width": 0, "height": 0}
+	state := State{"alt": "", "note": "", "width": 0, "height": 0, "code": d.Code}
 	for _, p := range d.Parts {
 		switch p.MIME {
 		case "image/png":
@@ -173,6 +173,9 @@ func (e *explorer) open(parent json.RawMessage, d wire.Display) (*Model, error) 
 	return root, nil
 }
 
+// maxSlider is how many steps a slider may have: a number of more is typed.
+const maxSlider = 1 << 20
+
 // kindOf is the control on the page.
 func kindOf(c wire.Control, width, sliderStyle, listStyle *Model) Kind {
 	label := c.Label
@@ -186,6 +189,8 @@ func kindOf(c wire.Control, width, sliderStyle, listStyle *Model) Kind {
 		return Dropdown(c.Options, int(c.Value), more)
 	case c.Step == 0:
 		return FloatLogSlider(c.Value, c.From, c.To, more)
+	case c.Step == 1 && c.To-c.From > maxSlider:
+		return IntText(int(c.Value), more)
 	case c.Step == float64(int(c.Step)):
 		return IntSlider(int(c.Value), int(c.From), int(c.To), int(c.Step), more)
 	}

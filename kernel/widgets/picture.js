@@ -1,12 +1,29 @@
 // The picture of an exploration: a PNG that the kernel replaces, and below it what the newest change came to nothing by.
-// State: png (bytes), width and height (CSS pixels), alt, note (empty: none), busy.
+// Below that, the Go that makes what is shown, to be copied.
+// State: png (bytes), width and height (CSS pixels), alt, note (empty: none), busy, code (empty: none).
 function render({ model, el }) {
   const figure = document.createElement("figure");
   figure.className = "attnb-picture";
   const image = document.createElement("img");
   const note = document.createElement("figcaption");
   note.setAttribute("role", "status");
-  figure.append(image, note);
+  const line = document.createElement("div");
+  line.className = "attnb-code";
+  const code = document.createElement("code");
+  const copy = document.createElement("button");
+  copy.textContent = "Copy as Go";
+  copy.onclick = async () => {
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      copy.textContent = "Copied";
+    } catch { // no permission: the line is selected instead
+      getSelection().selectAllChildren(code);
+      copy.textContent = "Selected";
+    }
+    setTimeout(() => { copy.textContent = "Copy as Go"; }, 1500);
+  };
+  line.append(copy, code);
+  figure.append(image, note, line);
   el.replaceChildren(figure);
 
   let shown = null; // URL of what the image shows
@@ -38,15 +55,21 @@ function render({ model, el }) {
     note.textContent = model.get("note");
     figure.classList.toggle("attnb-stale", model.get("note") !== "");
   };
+  const say = () => {
+    code.textContent = model.get("code");
+    line.hidden = model.get("code") === "";
+  };
   const wait = () => { figure.classList.toggle("attnb-busy", model.get("busy")); };
 
   model.on("change:png", draw);
   model.on("change:alt", describe);
   model.on("change:note", tell);
   model.on("change:busy", wait);
+  model.on("change:code", say);
   draw();
   describe();
   tell();
+  say();
   wait();
   return () => {
     newest++;
