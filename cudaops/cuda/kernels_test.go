@@ -113,7 +113,7 @@ func cellOps(dim int, scale float64) (all []op) {
 			}
 		}
 	}
-	return all
+	return append(all, variantOps()...)
 }
 
 func (o op) result(d *cudaops.Device) ([]float32, error) {

@@ -16,7 +16,7 @@ import (
 var kernelNames = []string{
 	"gather4", "gather1", "add4", "add1", "rope_half4", "rope_half1", "rope_inter4", "rope_inter1",
 	"softmax4_long", "softmax1_long", "gemm_128", "gemm_16",
-	"lse", "lse_join", "pool", "pool_join",
+	"lse", "lse_join", "pool", "pool_join", "variant_prefill", "variant_softmax",
 }
 
 // load finds every kernel, so that none is loaded at its first launch, in the middle of someone's work, and lets those

@@ -189,3 +189,14 @@ type decodeParams struct {
 	scale              float32
 	vec                int32
 }
+
+type changedParams struct {
+	progressParams
+	out, q, k, v, bias, allowed view
+	sinks, slopes, lse          pointer
+	intervals, empty            pointer
+	lseStride, diagonal         int64
+	s, t, d, group              uint32
+	heads, rowBlocks            uint32
+	scale, cap                  float32
+}

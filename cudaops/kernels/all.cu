@@ -18,3 +18,4 @@
 #include "prefill_warpgroup.cu"
 #include "rope.cu"
 #include "softmax.cu"
+#include "variant.cu"

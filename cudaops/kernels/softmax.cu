@@ -10,6 +10,8 @@
 // Versions: 1. a warp or a block to a row: 2.6 TB/s on 16384 x 16384 where a copy makes 4.2 (H200): loads, arithmetic and
 // stores of a block took turns. 2. this.
 
+#pragma once
+
 #include "async.cuh"
 #include "common.cuh"
 
