@@ -110,7 +110,7 @@ func TestZoomReadsThePicture(t *testing.T) {
 					t.Fatalf("[%d, %d] is masked and has palette entry %d", row, col, got)
 				}
 			case finite:
-				if want := step(d.scale.norm(float64(h.Matrices[0].Values[cell])), steps); got != want {
+				if want := step(d.scale.norm(float64(h.Matrices[0].Values[cell])), steps); got != want && got != want|1 {
 					t.Fatalf("[%d, %d] has palette entry %d, want %d", row, col, got, want)
 				}
 			}
@@ -149,6 +149,26 @@ func TestZoomStores(t *testing.T) {
 	}
 	if math.Float32frombits(binary.LittleEndian.Uint32(unzipped(t, last.Data))) != detail.Values[0] {
 		t.Error("the detail has other values")
+	}
+}
+
+// Where no cell is pooled an output has 300 kB, of noise too.
+func TestZoomIsSmall(t *testing.T) {
+	for _, k := range []Kind{Probabilities, LogProbabilities, Scores} {
+		h := attention(1, 512)
+		h.Kind = k
+		g := rand.New(rand.NewPCG(1, 2))
+		for i := range h.Matrices[0].Values {
+			x := g.NormFloat64()
+			if k != Scores {
+				x = math.Exp(x)
+			}
+			h.Matrices[0].Values[i] = float32(x)
+		}
+		p, fragment, _ := zoomSent(t, Zoom{Heatmap: h, By: "largest"})
+		if n := base64.StdEncoding.EncodedLen(len(p.PNG)) + len(fragment); n > maxOneToOne {
+			t.Errorf("kind %d: %d bytes", k, n)
+		}
 	}
 }
 

@@ -130,8 +130,12 @@ type onPage struct {
 	shrunk int
 }
 
-// largePNG is the size from which pictures are stored at one pixel of theirs for one of the page.
-const largePNG = 100_000
+// largePNG is the size from which pictures are stored at one pixel of theirs for one of the page. Of one with more than mostPNG then, twice
+// in an output that should have 300 kB, neighbouring colours are made one.
+const (
+	largePNG = 100_000
+	mostPNG  = 100_000
+)
 
 // still draws the picture for the output, and the one inside the fragment, from which the page reads cells.
 func (z Zoom) still(d *drawing) (Picture, onPage, error) {
@@ -143,7 +147,16 @@ func (z Zoom) still(d *drawing) (Picture, onPage, error) {
 	p := Picture{full, d.layout.width / density, d.layout.height / density, d.describe(d.summary)}
 	shown := onPage{full, 1}
 	if d.layout.shrinks() {
-		small, err := encodePNG(shrunk(whole))
+		half := shrunk(whole)
+		small, err := encodePNG(half)
+		if err == nil && !z.pooled() && len(full) > largePNG && len(small) > mostPNG {
+			for i, c := range half.Pix {
+				if c < steps {
+					half.Pix[i] = c | 1 // of two colours one
+				}
+			}
+			small, err = encodePNG(half)
+		}
 		if err != nil {
 			return Picture{}, onPage{}, fmt.Errorf("heatmap %q: %w", z.Title, err)
 		}
