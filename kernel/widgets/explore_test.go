@@ -156,10 +156,11 @@ func TestExploreControls(t *testing.T) {
 func TestDragRunsTheLatest(t *testing.T) {
 	d := &device{gate: make(chan error)}
 	m, p, picture, sliders := explored(t, d, offset)
-	for v := 1.0; v <= 100; v++ {
+	move(m, sliders[0], "value", 1)
+	eventually(t, "a run", func() bool { runs, _ := d.counts(); return runs == 1 }) // under way before the rest
+	for v := 2.0; v <= 100; v++ {
 		move(m, sliders[0], "value", v)
 	}
-	eventually(t, "a run", func() bool { runs, _ := d.counts(); return runs == 1 })
 	if echoes := len(p.take()); echoes < 100 {
 		t.Errorf("%d messages for 100 values: each is echoed at once", echoes)
 	}
