@@ -103,9 +103,8 @@ func upTo(n int) []int {
 // prefillVariantCase asks for context and LSE.
 func prefillVariantCase(name string, q, k, val tensor, scale float64, v variant) testCase {
 	return testCase{
-		name:     name,
-		optional: true,
-		in:       append([]tensor{q, k, val}, v.tensors()...),
+		name: name,
+		in:   append([]tensor{q, k, val}, v.tensors()...),
 		do: func(d *cudaops.Device, in []*cudaops.Buffer) ([]*cudaops.Buffer, error) {
 			r, err := d.Prefill(in[0], in[1], in[2], cudaops.Attention{Scale: scale, Mask: v.mask, Variant: v.of(in[3:]), LSE: true})
 			if err != nil {
@@ -134,9 +133,8 @@ func prefillVariantCase(name string, q, k, val tensor, scale float64, v variant)
 
 func softmaxVariantCase(name string, x tensor, v variant) testCase {
 	return testCase{
-		name:     name,
-		optional: true,
-		in:       append([]tensor{x}, v.tensors()...),
+		name: name,
+		in:   append([]tensor{x}, v.tensors()...),
 		do: func(d *cudaops.Device, in []*cudaops.Buffer) ([]*cudaops.Buffer, error) {
 			y, empty, err := d.SoftmaxVariant(in[0], v.mask, v.of(in[1:]))
 			if err != nil {
