@@ -172,3 +172,16 @@ func init() {
 		attn.Require(attn.Ladder(attn.Context(p, v), 0, 0, 0))
 	}
 }
+
+// third is no attention.
+func third(_, _, v attn.Tensor) attn.Tensor { return v }
+
+func zeros(shape ...int) attn.Tensor {
+	n := 1
+	for _, s := range shape {
+		n *= s
+	}
+	return attn.FromSlice(make([]float32, n), "heads seq dim", shape...)
+}
+
+func other() attn.Tensor { return zeros(1, 2, 4).Named("other") }
