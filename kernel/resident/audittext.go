@@ -141,6 +141,9 @@ func (a *audit) text(o trust.Outcome) string {
 	return b.String()
 }
 
+// exactly is the bar of what is exact, and the least of any.
+const exactly = -4
+
 // decades is how far a judgement is from what is allowed, in powers of ten: above 0 it fails.
 func (j judged) decades() float32 {
 	worst := j.report.MaxRatio
@@ -150,22 +153,24 @@ func (j judged) decades() float32 {
 	case j.report.RelL2 > 0:
 		worst = math.Inf(1)
 	}
-	return float32(max(-9, min(9, math.Log10(worst))))
+	return float32(max(exactly, min(-exactly, math.Log10(worst))))
 }
 
 // picture is a bar for each stage.
 func (a *audit) picture(pass bool) viz.Drawable {
-	chart := func(name string, of func(*stage) judged) viz.Chart {
-		values := make([]float32, len(a.stages))
-		exact := make([]bool, len(a.stages))
+	chart := func(name string, of func(*stage) (judged, bool)) viz.Chart {
+		values, none := make([]float32, len(a.stages)), make([]bool, len(a.stages))
+		series := viz.Series{Style: viz.Bars, Values: values}
 		for i, s := range a.stages {
-			j := of(s)
-			if exact[i] = j.report.MaxRatio == 0 && j.report.RelL2 == 0; !exact[i] {
+			if j, there := of(s); there {
 				values[i] = j.decades()
+			} else {
+				none[i] = true
+				series.Hidden = func(i int) bool { return none[i] }
 			}
 		}
-		return viz.Chart{Name: name, Quantity: "decades of what is allowed (above 0 fails)", Low: -3, High: 1,
-			Series: []viz.Series{{Style: viz.Bars, Values: values, Hidden: func(i int) bool { return exact[i] }}}}
+		return viz.Chart{Name: name, Note: fmt.Sprintf("0: all that is allowed; above it fails; %d: exact", exactly), Quantity: "decades", Low: exactly, High: 1,
+			Series: []viz.Series{series}}
 	}
 	verdict := "pass"
 	if !pass {
@@ -175,8 +180,17 @@ func (a *audit) picture(pass bool) viz.Drawable {
 	for i, s := range a.stages {
 		labels[i] = s.name
 	}
-	return viz.Plot{Title: a.title() + ": " + verdict, Axis: "stage", From: 1, Labels: labels, Charts: []viz.Chart{
-		chart("error that enters", func(s *stage) judged { return s.own }),
-		chart("error carried to here", func(s *stage) judged { return s.total }),
-	}}
+	charts := []viz.Chart{
+		chart("error that enters", func(s *stage) (judged, bool) { return s.own, true }),
+		chart("error carried to here", func(s *stage) (judged, bool) { return s.total, true }),
+	}
+	if len(a.given) > 0 {
+		charts = append(charts, chart("error that enters in what was given", func(s *stage) (judged, bool) {
+			if s.theirs == nil {
+				return judged{}, false
+			}
+			return s.theirs.own, true
+		}))
+	}
+	return viz.Plot{Title: a.title() + ": " + verdict, Axis: "stage", Labels: labels, Charts: charts}
 }

@@ -75,21 +75,22 @@ func findLayout(c Case) (Outcome, error) {
 	o.fact("floor", f.Floor)
 	o.fact("margin", f.Margin)
 	o.report("FindLayout", lines...)
-	o.Picture = viz.Plot{Title: "FindLayout: residual of each hypothesis", Axis: "rank", Labels: labels,
-		Charts: []viz.Chart{{Name: "residual / rounding", Quantity: "decades (above 0 does not fit)", Low: -1, High: 1, Series: []viz.Series{{Style: viz.Bars, Values: bars}}}}}
+	o.Picture = viz.Plot{Title: "FindLayout: the hypotheses that come nearest", Axis: "rank", Labels: labels,
+		Charts: []viz.Chart{{Name: "residual", Note: fmt.Sprintf("0: as much as rounding makes, above it does not fit; %d: much less", fitsWell),
+			Quantity: "decades", Low: fitsWell, High: 1, Series: []viz.Series{{Style: viz.Bars, Values: bars}}}}}
 	return o, nil
 }
 
-// decades is log10 of a ratio, within what a bar can show.
+// fitsWell is the least bar of a residual.
+const fitsWell = -3
+
+// decades is log10 of a ratio, within what a bar shows.
 func decades(x, limit float64) float32 {
-	switch r := x / limit; {
-	case math.IsNaN(r) || r > 1e12:
-		return 12
-	case r < 1e-12:
-		return -12
-	default:
-		return float32(math.Log10(r))
+	d := math.Log10(x / limit)
+	if math.IsNaN(d) {
+		d = math.Inf(1)
 	}
+	return float32(max(fitsWell, min(9, d)))
 }
 
 func findOrder(c Case) (Outcome, error) {
