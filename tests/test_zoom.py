@@ -265,6 +265,13 @@ def test_zoom(notebook: tuple[str, Path], page: Page) -> None:  # noqa: F811
     expect(page.get_by_text("Go (attnb) | Idle")).to_be_visible(timeout=SLOW)
     state(long, "live")
 
+    # A new kernel knows nothing of the picture, which says so.
+    page.get_by_role("menuitem", name="Kernel", exact=True).click()
+    page.locator('.lm-Menu [data-command="kernelmenu:restart"]').click()
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    state(long, "stored")
+    expect(status(long)).to_contain_text("run the cell again")
+
     # The output is what notebooks hold pleasantly.
     saved = nbformat.read(file, as_version=4)
     outputs = [output for c in saved.cells[:3] for output in c.outputs]

@@ -2,6 +2,7 @@
 // State: map, the picture's ID. The two find each other in the page, whichever comes first (viz/zoom.js).
 function initialize({ model }) {
   const id = model.get("map");
+  const gone = "The kernel that made this picture is gone. Finer detail: run the cell again.";
   const meet = (window["attnb-zoom"] ??= { supplies: new Map(), viewers: new Map() });
   const waiting = new Map();
   let last = 0;
@@ -14,7 +15,7 @@ function initialize({ model }) {
         try {
           model.send({ type: "tile", seq, ...request });
         } catch (err) {
-          end("The kernel that made this picture is gone. Finer detail: run the cell again.");
+          end(gone);
         }
       });
     },
@@ -47,9 +48,11 @@ function initialize({ model }) {
     waiting.clear();
   }
 
+  model.on("comm_live_update", () => end(gone)); // the kernel restarts
+
   meet.supplies.set(id, supply);
   for (const use of meet.viewers.get(id) || []) use(supply);
-  return () => end("The kernel that made this picture is gone. Finer detail: run the cell again.");
+  return () => end(gone);
 }
 
 export default { initialize };
