@@ -14,6 +14,20 @@
 // [Tensor.Timeline] and [Writes] (a cache, slot by slot), [Rotation.Phasors] (what RoPE turns), and the options [Statistics],
 // [Enlarge], [Differences] and [ULP].
 //
+// # Variants of attention
+//
+// What the field's variants do to scores comes always in this order: [Scale], [Softcap], [Bias] and [ALiBi], then what is hidden ([Causal], [Window],
+// [KeyPadding], [Documents], [Allowed]), then the softmax, with [Sinks]. Scores keep scale * q.k and hand the numbers of a variant on
+// to Softmax; the tensors, Bias, Allowed and Sinks, are given to Softmax itself. So
+//
+//	s := attn.Scores(q, k, attn.Causal, attn.Window(128), attn.Softcap(50))
+//	attn.Context(s.Softmax(attn.Sinks(sinks)), v)
+//
+// is attn.Prefill(q, k, v, attn.Window(128), attn.Softcap(50), attn.Sinks(sinks)), step by step. What Softmax is given takes the place of
+// the same that the scores bring.
+//
+// # Rules
+//
 // What takes one tensor is a method of it; what takes several is a function. Nothing changes a tensor: each call makes
 // a new one.
 //

@@ -39,6 +39,8 @@ func Expected(t Tensor) ViewOption {
 //	scale     factor of q.k
 //	mask      none or causal
 //	diagonal  of the causal mask: query i sees keys up to i+diagonal
+//	window    keys that a query sees, where there is a [Window]
+//	softcap   of the scores, where there is a [Softcap]
 //	head      the one to look at
 //
 // "query offset" turns queries alone, "key offset" keys, "common offset" all; so do shift, rotary, base and pairing. "offset"

@@ -2,16 +2,6 @@ package attn
 
 import "github.com/attnb/attnb/kernel/wire"
 
-// What the field's variants of attention do to scores, always in this order: Scale, Softcap, Bias and ALiBi, then what is hidden
-// (Causal, Window, padding, Documents, Allowed), then the softmax, with Sinks. [Scores] keeps scale * q.k and hands the numbers of a
-// variant on to [Tensor.Softmax]; the tensors, Bias, Allowed and Sinks, are given to Softmax itself. So
-//
-//	s := attn.Scores(q, k, attn.Causal, attn.Window(128), attn.Softcap(50))
-//	attn.Context(s.Softmax(attn.Sinks(sinks)), v)
-//
-// is attn.Prefill(q, k, v, attn.Window(128), attn.Softcap(50), attn.Sinks(sinks)), step by step. What Softmax is given takes the
-// place of the same that the scores bring.
-
 // Window lets a query see the n keys up to its own, itself among them; without Causal as many on the other side too. Window(3):
 // query 5 sees keys 3, 4 and 5.
 func Window(n int) Option {
