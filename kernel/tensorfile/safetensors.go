@@ -161,48 +161,66 @@ func jsonReason(err error) string {
 	return "it ends too early"
 }
 
-// readShards reads a tensor of a model that is spread over several files. path is the index, such as
-// model.safetensors.index.json, which says which file beside it holds which tensor.
-func readShards(path string, member string) ([]int, []float32, error) {
+// readIndex reads the index of a model that is spread over several files, such as model.safetensors.index.json: which file beside
+// it holds which tensor.
+func readIndex(path string) (map[string]string, error) {
 	f, size, err := openRegular(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer f.Close()
 	if size > maxIndex {
-		return nil, nil, fmt.Errorf("an index of %d bytes is more than %d", size, maxIndex)
+		return nil, fmt.Errorf("an index of %d bytes is more than %d", size, maxIndex)
 	}
 	text := make([]byte, size)
 	if _, err := io.ReadFull(f, text); err != nil {
-		return nil, nil, bare(err)
+		return nil, bare(err)
 	}
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(text, &index); err != nil {
-		return nil, nil, fmt.Errorf("malformed index: %s", jsonReason(err))
+		return nil, fmt.Errorf("malformed index: %s", jsonReason(err))
 	}
 	if len(index.WeightMap) == 0 {
-		return nil, nil, errors.New("an index without a weight_map")
+		return nil, errors.New("an index without a weight_map")
 	}
-	names := make([]string, 0, len(index.WeightMap))
-	for name := range index.WeightMap {
+	return index.WeightMap, nil
+}
+
+// shard is the path of a file that an index names.
+func shard(index, file string) (string, error) {
+	if file != filepath.Base(file) || file == ".." || file == "." || strings.ContainsRune(file, 0) {
+		return "", fmt.Errorf("the index names a file %q that does not lie beside it", file)
+	}
+	return filepath.Join(filepath.Dir(index), file), nil
+}
+
+// readShards reads a tensor of a model that is spread over several files. path is their index.
+func readShards(path string, member string) ([]int, []float32, error) {
+	files, err := readIndex(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	names := make([]string, 0, len(files))
+	for name := range files {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	if member, err = choose(names, member); err != nil {
 		return nil, nil, err
 	}
-	file := index.WeightMap[member]
-	if file != filepath.Base(file) || file == ".." || file == "." || strings.ContainsRune(file, 0) {
-		return nil, nil, fmt.Errorf("the index names a file %q that does not lie beside it", file)
+	file := files[member]
+	at, err := shard(path, file)
+	if err != nil {
+		return nil, nil, err
 	}
-	shard, size, err := openRegular(filepath.Join(filepath.Dir(path), file))
+	f, size, err := openRegular(at)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
-	defer shard.Close()
-	shape, data, err := readSafetensors(shard, size, member)
+	defer f.Close()
+	shape, data, err := readSafetensors(f, size, member)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
