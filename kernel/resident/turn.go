@@ -221,7 +221,7 @@ func move(p *wire.Params, by int) {
 
 // shift moves positions as offset does, and on top of it, by a number that is typed: as far as positions go.
 func (k *knob) shift(steps []*node) error {
-	k.Step, k.From, k.To = 1, -maxShift, maxShift
+	k.Step, k.From, k.To, k.Typed = 1, -maxShift, maxShift, true
 	return k.of("RoPE", steps, func(*node) float64 { return 0 }, func(p *wire.Params, _ *node, v float64) { move(p, int(v)) })
 }
 

@@ -173,9 +173,6 @@ func (e *explorer) open(parent json.RawMessage, d wire.Display) (*Model, error) 
 	return root, nil
 }
 
-// maxSlider is how many steps a slider may have: a number of more is typed.
-const maxSlider = 1 << 20
-
 // kindOf is the control on the page.
 func kindOf(c wire.Control, width, sliderStyle, listStyle *Model) Kind {
 	label := c.Label
@@ -189,7 +186,7 @@ func kindOf(c wire.Control, width, sliderStyle, listStyle *Model) Kind {
 		return Dropdown(c.Options, int(c.Value), more)
 	case c.Step == 0:
 		return FloatLogSlider(c.Value, c.From, c.To, more)
-	case c.Step == 1 && c.To-c.From > maxSlider:
+	case c.Typed:
 		return IntText(int(c.Value), more)
 	case c.Step == float64(int(c.Step)):
 		return IntSlider(int(c.Value), int(c.From), int(c.To), int(c.Step), more)

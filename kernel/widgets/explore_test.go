@@ -166,7 +166,7 @@ func TestDragRunsTheLatest(t *testing.T) {
 	}
 	d.gate <- nil
 	d.gate <- nil
-	eventually(t, "the last picture", func() bool { return string(picture.Get("png").([]byte)) == "7 [{offset  [] 0 0 0 100}]" })
+	eventually(t, "the last picture", func() bool { return string(picture.Get("png").([]byte)) == "7 [{offset  [] 0 0 0 100 false}]" })
 	if runs, _ := d.counts(); runs != 2 {
 		t.Errorf("%d runs, want 2", runs)
 	}

@@ -9,6 +9,7 @@ type Control struct {
 	From, To float64
 	Step     float64 // whole numbers where this is one; 0: any value, on a logarithmic scale
 	Value    float64
+	Typed    bool // a whole number to type instead of a slider
 }
 
 func (x *Control) fields(c *codec) {
@@ -19,6 +20,7 @@ func (x *Control) fields(c *codec) {
 	c.float(5, &x.To)
 	c.float(6, &x.Step)
 	c.float(7, &x.Value)
+	c.bool(8, &x.Typed)
 }
 
 // Exploration is a recorded chain of steps that the device process runs again on demand. It holds the tensors that this

@@ -113,7 +113,7 @@ func drawControl(t *rapid.T) Control {
 	return Control{
 		Name: rapid.String().Draw(t, "control"), Label: rapid.String().Draw(t, "label"),
 		Options: rapid.SliceOf(rapid.String()).Draw(t, "options"), From: f.Draw(t, "from"), To: f.Draw(t, "to"),
-		Step: f.Draw(t, "step"), Value: f.Draw(t, "value"),
+		Step: f.Draw(t, "step"), Value: f.Draw(t, "value"), Typed: rapid.Bool().Draw(t, "typed"),
 	}
 }
 
