@@ -10,12 +10,12 @@ async function attnbZoom(host, view) {
   let pixels;
   const image = () => (pixels ??= attnbPixels(attnbBytes(png.src.slice(png.src.indexOf(",") + 1))));
   let head = 0, stored = []; // of the head that shows, coarse to fine
-  let supply = null, why = view.id ? "Finer detail needs the kernel: run the cell again." : "";
+  let supply = null, why = view.id ? "Finer detail needs the kernel: run the cell again." : view.heads[0].sheets[0].form === "f32" ? "" : "Zooms as far as cells are stored.";
   let scale = view.scale, fit = false; // fit: the scale is that of what shows
   let at = null; // the pointer, in the plot
   let parts = null; // of the page, while it is drawn
-  const window_ = () => ({ r0: view.rows[0], r1: view.rows[1], c0: view.cols[0], c1: view.cols[1] });
-  let shown = window_();
+  const extent = () => ({ r0: view.rows[0], r1: view.rows[1], c0: view.cols[0], c1: view.cols[1] });
+  let shown = extent();
 
   // Tiles: 256 x 256 cells of 2^z indices each way, by key.
   const tiles = new Map(), points = new Map(), failed = new Set(), asked = new Set();
@@ -29,7 +29,7 @@ async function attnbZoom(host, view) {
   }
 
   // The indices that can be looked at: without a supply those that are stored.
-  const bounds = () => (supply ? { r0: 0, r1: view.size[0], c0: 0, c1: view.size[1] } : window_());
+  const bounds = () => (supply ? { r0: 0, r1: view.size[0], c0: 0, c1: view.size[1] } : extent());
 
   function clampView(v) {
     const b = bounds(), out = { ...v };
@@ -189,6 +189,16 @@ async function attnbZoom(host, view) {
         }
       }, scale, colours.ramp);
     }
+    if (!supply) { // where there are single cells to zoom into
+      g.strokeStyle = "#ff8c00";
+      g.lineWidth = 1;
+      g.setLineDash([4, 3]);
+      for (const s of details()) {
+        const a = pixel({ r: s.r0, c: s.c0 }), b = pixel({ r: s.r1, c: s.c1 });
+        g.strokeRect(a.x - 1, a.y - 1, b.x - a.x + 2, b.y - a.y + 2);
+      }
+      g.setLineDash([]);
+    }
     const cell = at && under();
     if (cell) {
       const a = pixel({ r: cell.rows[0], c: cell.cols[0] }), b = pixel({ r: cell.rows[1], c: cell.cols[1] });
@@ -208,6 +218,10 @@ async function attnbZoom(host, view) {
     request();
     parts.tip(cell);
   }
+
+  // Stored parts of exact cells.
+  const details = () => stored.filter(s => s.exact && !(s.r0 === view.rows[0] && s.r1 === view.rows[1] && s.c0 === view.cols[0] && s.c1 === view.cols[1]));
+  const detailWords = () => details().map(s => ` Exact cells are stored of ${view.rowAxis} ${s.r0}–${s.r1 - 1}, ${view.colAxis} ${s.c0}–${s.c1 - 1} (dashed).`).join("");
 
   // The cell under the pointer, of the finest sheet that shows there.
   function under() {
@@ -258,7 +272,7 @@ async function attnbZoom(host, view) {
   function tell() {
     if (!parts) return;
     const waits = supply && (busy > 0 || wanted.length > 0);
-    parts.status.textContent = message || (waits ? "computing finer cells …" : supply ? "Zooms down to single cells, with exact values." : why);
+    parts.status.textContent = message || (waits ? "computing finer cells …" : supply ? "Zooms down to single cells, with exact values." : why && why + detailWords());
     host.dataset.state = waits ? "waits" : supply ? "live" : "stored";
     const z = want();
     parts.detail.textContent = attnbDetail(view, shown, layers().at(-1), z);
@@ -289,8 +303,8 @@ async function attnbZoom(host, view) {
   function undraw() {
     if (parts) parts.frame.remove();
     attend(false);
-    parts = supply = null;
-    at = null;
+    parts = supply = at = null;
+    tiles.clear();
     png.style.display = "";
   }
 

@@ -142,3 +142,24 @@ func TestZoomEnds(t *testing.T) {
 		t.Error("a display without a map has a supply")
 	}
 }
+
+func FuzzZoomAsk(f *testing.F) {
+	f.Add(`{"type":"tile","seq":5,"head":1,"rows":[2,4],"cols":[3,6],"h":2,"w":3,"both":true}`)
+	f.Add(`{"type":"tile","h":1,"w":1,"rows":[-1,1e9],"cols":[0,0]}`)
+	f.Fuzz(func(t *testing.T, content string) {
+		p, d := &pages{}, &device{}
+		m := New(p, d, nil)
+		defer m.Close()
+		if err := m.Zoom(nil, "", mapped(1)); err != nil {
+			t.Fatal(err)
+		}
+		z := m.zoomed[0]
+		z.ask(json.RawMessage(content), nil)
+		eventually(t, "an end", func() bool { z.mu.Lock(); defer z.mu.Unlock(); return !z.running })
+		for _, out := range p.take() {
+			if _, err := json.Marshal(out.Content); err != nil {
+				t.Fatalf("%s: answered what is no JSON: %v", content, err)
+			}
+		}
+	})
+}
