@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,8 @@ func TestMap(t *testing.T) {
 		"probabilities. 4 heatmaps on one scale, each of 3 query x 3 key (probability). Query 0–8, key 0–8; pooled: each cell is the sum of 3 × 3. From ",
 		"probabilities. 4 heatmaps on one scale, each of 9 query x 9 key (probability). From ",
 	} {
-		if got := string(r.displays[i].Parts[1].Data); !strings.HasPrefix(got, want) {
+		at := slices.IndexFunc(r.displays[i].Parts, func(p wire.Part) bool { return p.MIME == "text/plain" })
+		if got := string(r.displays[i].Parts[at].Data); !strings.HasPrefix(got, want) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

@@ -319,8 +319,8 @@ func TestVariantDials(t *testing.T) {
 		}
 	}
 	for want, control := range map[string]wire.Control{
-		`Explore: "window" from 0 to 3: it goes from 1 to 7 (x: [heads 3, query 7, key 7])`:                                                                                      {Name: "window", To: 3},
-		`Explore: no parameter is called "query window": there are offset, rotary, base, pairing, layout, scale, diagonal, window, softcap, head (x: [heads 3, query 7, key 7])`: {Name: "query window"},
+		`Explore: "window" from 0 to 3: it goes from 1 to 7 (x: [heads 3, query 7, key 7])`:                                                                                                   {Name: "window", To: 3},
+		`Explore: no parameter is called "query window": there are offset, shift, rotary, base, pairing, layout, scale, mask, diagonal, window, softcap, head (x: [heads 3, query 7, key 7])`: {Name: "query window"},
 	} {
 		_, err := c.Do(wire.Request{Kind: wire.KindExplore, IDs: []int{x.ID}, Controls: []wire.Control{control}})
 		if err == nil || err.Error() != want {
