@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,3 +146,40 @@ def test_a_panel_enlarges_in_lab_and_untrusted_there_is_the_picture(page: Page, 
         expect(output.locator("input:visible")).to_have_count(0)
         SHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SHOTS / "enlarge-untrusted.png")
+
+
+EXPLORE = (
+    ATTN
+    + QKV.replace('.RoPE(attn.HalfSplit(8)).Named("k")', '.Named("x")').split("s := ")[0]
+    + """
+turned := func(offset int) attn.Tensor {
+	return attn.Scores(k.RoPE(attn.HalfSplit(8).Offset(offset)), k.RoPE(attn.HalfSplit(8)), attn.Causal).Softmax()
+}
+attn.Explore(turned(0), attn.Expected(turned(70).Named("theirs")))
+"""
+)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium (Debian: apt-get install chromium)")
+def test_an_offset_that_is_typed_turns_the_error_white_and_its_go_line_runs(page: Page, kernel: Kernel, tmp_path: Path) -> None:  # noqa: F811
+    with jupyterlab(tmp_path, [EXPLORE]) as address:
+        page.goto(address)
+        cell = page.locator(".jp-Notebook .jp-CodeCell").first
+        expect(page.get_by_text("Go (attnb) | Idle")).to_be_visible(timeout=SLOW)
+        run_all(page, "run-all")
+        picture, code = cell.locator(".attnb-picture img"), cell.locator(".attnb-code code")
+        expect(picture).to_have_attribute("alt", re.compile("they differ"), timeout=SLOW)
+        expect(code).to_contain_text("attn.HalfSplit(8)")
+        shift = cell.locator(".widget-text input[type=number]")
+        shift.fill("70")
+        shift.press("Enter")
+        expect(picture).to_have_attribute("alt", re.compile("they agree"), timeout=SLOW)
+        expect(code).to_contain_text("attn.HalfSplit(8).Offset(70)")
+        cell.get_by_role("button", name="Copy as Go").click()
+        expect(cell.get_by_role("button", name=re.compile("Copied|Selected"))).to_be_visible()
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SHOTS / "expected.png")
+        line = code.text_content()
+    assert line
+    made = kernel.run('%%\nattn.Get("k").Named("x")\n' + line)  # another x, so another picture, by the same steps
+    assert (made.status, len(made.displays)) == ("ok", 1), (line, made)
