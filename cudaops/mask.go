@@ -40,6 +40,27 @@ func (m Mask) Sees(row, col, cols int) bool {
 
 // Interval is what a row sees, of cols columns: those from lo up to but without hi; 0 and 0 where it sees none.
 func (m Mask) Interval(row, cols int) (lo, hi int) {
+	first, last := m.document(row+m.Diagonal, 0, 0)
+	return m.within(row, cols, first, last)
+}
+
+// Intervals are those of the rows from 0 on, in one pass over the documents.
+func (m Mask) Intervals(rows, cols int) [][2]int {
+	all := make([][2]int, rows)
+	at, first := 0, 0
+	for r := range all {
+		own := r + m.Diagonal
+		for at < len(m.Documents) && own >= first+m.Documents[at] {
+			first, at = first+m.Documents[at], at+1
+		}
+		from, to := m.document(own, at, first)
+		all[r][0], all[r][1] = m.within(r, cols, from, to)
+	}
+	return all
+}
+
+// within is the interval of a row whose document lies from first up to last.
+func (m Mask) within(row, cols, first, last int) (lo, hi int) {
 	own := row + m.Diagonal
 	lo, hi = m.PadLeft, cols-m.PadRight
 	if m.Causal {
@@ -52,7 +73,6 @@ func (m Mask) Interval(row, cols int) (lo, hi int) {
 		}
 	}
 	if m.Documents != nil {
-		first, last := m.document(own)
 		lo, hi = max(lo, first), min(hi, last)
 	}
 	if lo >= hi {
@@ -61,16 +81,18 @@ func (m Mask) Interval(row, cols int) (lo, hi int) {
 	return lo, hi
 }
 
-// document is where the document of a column begins, and where it ends; 0 and 0 outside of all.
-func (m Mask) document(col int) (first, last int) {
-	if col < 0 {
+// document is where the document of a column begins, and where it ends; 0 and 0 outside of all. It looks from document at on, which
+// begins at start.
+func (m Mask) document(col, at, start int) (first, last int) {
+	if col < start {
 		return 0, 0
 	}
-	for _, n := range m.Documents {
-		first, last = last, last+n
-		if col < last {
-			return first, last
+	for ; at < len(m.Documents); at++ {
+		end := start + m.Documents[at]
+		if col < end {
+			return start, end
 		}
+		start = end
 	}
 	return 0, 0
 }
@@ -92,8 +114,8 @@ func (m Mask) Empty(rows, cols int) int {
 		return min(max(-m.Diagonal, 0), rows)
 	}
 	n := 0
-	for r := range rows {
-		if _, hi := m.Interval(r, cols); hi == 0 {
+	for _, seen := range m.Intervals(rows, cols) {
+		if seen[1] == 0 {
 			n++
 		}
 	}

@@ -63,8 +63,12 @@ func TestIntervalsAreTheFields(t *testing.T) {
 				}
 			}
 		}
+		all := m.Intervals(rows, cols)
 		for row := range rows {
 			lo, hi := m.Interval(row, cols)
+			if all[row] != [2]int{lo, hi} {
+				t.Fatalf("%+v: row %d of %d columns: %v among all, %d to %d alone", m, row, cols, all[row], lo, hi)
+			}
 			own := row + m.Diagonal
 			for j := range cols {
 				want := j >= m.PadLeft && j < cols-m.PadRight

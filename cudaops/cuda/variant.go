@@ -54,12 +54,11 @@ func (b *Backend) changed(op string, c cudaops.Changes, p *changedParams, run fu
 		p.sinks = address(c.Sinks.Mem, c.Sinks.Offset)
 	}
 	table := make([]uint32, 0, 2*s+len(c.Slopes)+1)
-	for row := range s {
-		lo, hi := c.Mask.Interval(row, t)
-		if hi == 0 {
+	for _, seen := range c.Mask.Intervals(s, t) {
+		if seen[1] == 0 {
 			empty += heads
 		}
-		table = append(table, uint32(lo), uint32(hi))
+		table = append(table, uint32(seen[0]), uint32(seen[1]))
 	}
 	for _, slope := range c.Slopes {
 		table = append(table, math.Float32bits(slope))

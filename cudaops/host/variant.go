@@ -17,9 +17,8 @@ type changed struct {
 	sink          []float32 // one, or none
 }
 
-func changedRow(c cudaops.Changes, h, s, cols int) changed {
-	r := changed{own: s + c.Mask.Diagonal, cap: float64(c.Softcap)}
-	r.lo, r.hi = c.Mask.Interval(s, cols)
+func changedRow(c cudaops.Changes, seen [][2]int, h, s int) changed {
+	r := changed{lo: seen[s][0], hi: seen[s][1], own: s + c.Mask.Diagonal, cap: float64(c.Softcap)}
 	if c.Slopes != nil {
 		r.slope = float64(c.Slopes[h])
 	}
@@ -73,8 +72,9 @@ func (r *changed) change(scores []float32, first int) {
 // SoftmaxChanged is Softmax, run by run of the columns that a row sees.
 func (b *Backend) SoftmaxChanged(dst, src cudaops.View, c cudaops.Changes) (int, error) {
 	var empty atomic.Int64
+	shown := c.Mask.Intervals(src.S, src.D)
 	err := b.eachRow(dst, func(h, s int) {
-		r := changedRow(c, h, s, src.D)
+		r := changedRow(c, shown, h, s)
 		to, from := row(dst, h, s), row(src, h, s)
 		clear(to)
 		m, seen := maximum(float32(math.Inf(-1)), r.sink), false
@@ -111,6 +111,7 @@ func (b *Backend) SoftmaxChanged(dst, src cudaops.View, c cudaops.Changes) (int,
 func (b *Backend) PrefillChanged(dst, lse, q, k, v cudaops.View, scale float32, c cudaops.Changes) (int, error) {
 	group := q.H / k.H
 	var empty atomic.Int64
+	shown := c.Mask.Intervals(q.S, k.S)
 	err := b.blockwise(q, func(h, from, to int) {
 		keys, values := head(k, h/group), head(v, h/group)
 		var states [queryBlock]online
@@ -121,7 +122,7 @@ func (b *Backend) PrefillChanged(dst, lse, q, k, v cudaops.View, scale float32, 
 		for s := from; s < to; s++ {
 			i := s - from
 			states[i].reset(acc[i*q.D : (i+1)*q.D])
-			rows[i] = changedRow(c, h, s, k.S)
+			rows[i] = changedRow(c, shown, h, s)
 			if rows[i].hi > 0 {
 				first, end = min(first, rows[i].lo), max(end, rows[i].hi)
 			}

@@ -171,6 +171,9 @@ func (j *job) variant(p wire.Params, c carried, extras []operand, h int) (v cuda
 	if err != nil {
 		return v, j.refuse(nil, "%v", err)
 	}
+	if p.FirstSink != 0 { // of parts of a replay alone
+		return v, j.refuse(nil, "the sinks begin with that of head 0")
+	}
 	v = cudaops.Variant{Softcap: c.softcap, Slopes: c.slopes}
 	for i, name := range p.Extras {
 		switch name {

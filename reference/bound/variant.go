@@ -115,7 +115,7 @@ func (v Variant) change(s Heads) (Heads, error) {
 			}
 			if v.Slopes != nil {
 				by := -v.Slopes[0] * math.Abs(float64(j-row-v.Diagonal))
-				at, err = added(at, err, by, gamma(2)*math.Abs(by))
+				_, err = added(at, err, by, gamma(2)*math.Abs(by))
 			}
 			to[j] = err
 		}
