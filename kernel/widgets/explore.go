@@ -153,7 +153,11 @@ func (e *explorer) open(parent json.RawMessage, d wire.Display) (*Model, error) 
 	}
 	// Beside the controls, as wide as it is where there is room for that, and above them where a page is narrow.
 	wide := picture.State["width"].(int)
-	picture.State["layout"] = open(Layout(State{"flex": fmt.Sprintf("1 1 %dpx", min(wide, 480)), "max_width": fmt.Sprintf("%dpx", wide), "min_width": "0"})).Ref()
+	least := min(wide, 480)
+	if wide > 1000 { // two pictures side by side want the page's width
+		least = wide * 3 / 4
+	}
+	picture.State["layout"] = open(Layout(State{"flex": fmt.Sprintf("1 1 %dpx", least), "max_width": fmt.Sprintf("%dpx", wide), "min_width": "0"})).Ref()
 	e.picture = open(picture)
 
 	width := open(Layout(State{"width": "30em", "max_width": "100%"}))
