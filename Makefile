@@ -33,8 +33,10 @@ CELLS ?= 2000
 bench-gpu: ## the ops on this machine's GPU, next to PyTorch: a table, and JSON in bench/results (bench/gpu.sh where there is no Go)
 	go run ./cudaops/cuda/shim go run -tags cuda ./bench/gpu -out bench/results
 
-nightly: soak ## what takes too long for every commit: the soak, and the detectives on thousands of cases each
+nightly: soak ## what takes too long for every commit: the soak, the detectives on thousands of cases each, every mutant of the references
 	go test ./reference/detect -full
+	go test ./reference/mutation -timeout 2h -full
+	go test ./kernel/resident -run AuditTime -timed
 
 soak: ## 2,000 cells of all kinds in one kernel: what they leave (CELLS=60 is a short form)
 	./install.sh soak --cells $(CELLS)

@@ -185,12 +185,14 @@ func (a *audit) picture(pass bool) viz.Drawable {
 		chart("error carried to here", func(s *stage) (judged, bool) { return s.total, true }),
 	}
 	if len(a.given) > 0 {
-		charts = append(charts, chart("error that enters in what was given", func(s *stage) (judged, bool) {
+		given := chart("error that enters in what was given", func(s *stage) (judged, bool) {
 			if s.theirs == nil {
 				return judged{}, false
 			}
 			return s.theirs.own, true
-		}))
+		})
+		given.Note = "hatched: nothing was given"
+		charts = append(charts, given)
 	}
 	return viz.Plot{Title: a.title() + ": " + verdict, Axis: "stage", Labels: labels, Charts: charts}
 }

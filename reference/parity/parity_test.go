@@ -60,6 +60,7 @@ func TestCells(t *testing.T) {
 		{"NaN bound", 1, 1, nan, parity.Mismatched, inf},
 		{"infinite bound", 1, 2, inf, parity.Mismatched, inf},
 		{"negative bound", 1, 1, -1, parity.Mismatched, inf},
+		{"negative bound, off", 2, 1, -1, parity.Mismatched, inf},
 	} {
 		r, err := parity.Compare([]float32{c.got}, []float64{c.want}, []float64{c.bound})
 		if err != nil {
