@@ -33,6 +33,11 @@
 // first. A cell that does not exist, as a key that an early step of a run did not have yet, is left as paper ([Matrix.Absent]), and in a
 // timeline holes are black and what is overwritten is pink.
 //
+// # Pictures of any size
+//
+// [Heatmap.Zooming] is a picture that a page zooms into, down to single cells, with what is stored in it, or with what a kernel supplies
+// ([Zoom]). It is one fragment of HTML, of at most 1 MB of a notebook together with its PNG.
+//
 // # Windows and pooled matrices
 //
 // A matrix may be a window of a larger one, or its cells may stand for many: [Span] says for which. Axes then show

@@ -172,6 +172,52 @@ func TestZoomIsSmall(t *testing.T) {
 	}
 }
 
+// A matrix of any size makes a picture without a kernel; each cell of it is what the definition says.
+func TestZooming(t *testing.T) {
+	const n, k = 1500, 2600
+	m := Matrix{Rows: n, Cols: k, Values: make([]float32, n*k), Hidden: func(row, col int) bool { return col > row+k-n }}
+	g := rand.New(rand.NewPCG(5, 6))
+	for i := range m.Values {
+		m.Values[i] = float32(g.NormFloat64())
+	}
+	m.Values[1400*k+17] = -50
+	m.Values[700*k+3] = float32(math.NaN())
+	z, err := Heatmap{Title: "large", Kind: Scores, Matrices: []Matrix{m}}.Zooming()
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := z.Matrices[0]
+	for i := range small.Rows {
+		for j := range small.Cols {
+			want, seen, bad := float32(0), false, false
+			for row := i * n / small.Rows; row < (i+1)*n/small.Rows; row++ {
+				for col := j * k / small.Cols; col < (j+1)*k/small.Cols; col++ {
+					v := m.Values[row*k+col]
+					if m.Hidden(row, col) {
+						continue
+					}
+					seen, bad = true, bad || v != v
+					if math.Abs(float64(v)) > math.Abs(float64(want)) {
+						want = v
+					}
+				}
+			}
+			got := small.Values[i*small.Cols+j]
+			if small.Hidden(i, j) == seen || seen && !bad && got != want || bad && got == got {
+				t.Fatalf("[%d, %d] is %g, hidden %v; want %g, seen %v, NaN %v", i, j, got, small.Hidden(i, j), want, seen, bad)
+			}
+		}
+	}
+	_, _, v := zoomSent(t, z)
+	last := v.Heads[0].Sheets[len(v.Heads[0].Sheets)-1]
+	if v.Size != [2]int{n, k} || last.Rows[0] > 1400 || last.Rows[1] <= 1400 || last.Cols != [2]int{0, 64} {
+		t.Errorf("size %v, detail %v %v", v.Size, last.Rows, last.Cols)
+	}
+	if _, err := (Heatmap{Matrices: []Matrix{m}, RowSpan: Span{0, 3000}}).Zooming(); err == nil {
+		t.Error("pooled twice")
+	}
+}
+
 // Labels, titles and names reach the page as text.
 func TestZoomEscapes(t *testing.T) {
 	bad := "</script><script>alert(1)</script><!-- \u2028 \" \\"
