@@ -262,7 +262,7 @@ func (f *finding) display() (wire.Display, error) {
 	if f.rows != nil {
 		hm := f.drawSample(f.headline(), viz.Errors, f.ratios)
 		hm.Marks = f.mark(f.worst.Index, "worst")
-		return bundle(hm, " "+f.share())
+		return bundle(hm, " "+f.share()+wholeOnly(f.show))
 	}
 	if f.show != wire.DifferenceRatio {
 		names := [2]string{or(f.name, f.root.op.String()), "float64"}

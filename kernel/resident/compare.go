@@ -359,7 +359,7 @@ func (m *comparison) display() (wire.Display, error) {
 		if m.report.MaxRatio > 0 {
 			hm.Marks = m.mark(m.report.Worst, "worst")
 		}
-		return bundle(hm, " "+m.share())
+		return bundle(hm, " "+m.share()+wholeOnly(m.show))
 	}
 	if m.show != wire.DifferenceRatio {
 		names := [2]string{m.mine.called, m.expected.called}

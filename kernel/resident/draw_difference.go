@@ -16,6 +16,14 @@ func differenceOf(r wire.Request) wire.Difference {
 	return r.Draw.Difference
 }
 
+// wholeOnly says why a sample of rows is shown by its errors, where differences were asked for.
+func wholeOnly(show wire.Difference) string {
+	if show == wire.DifferenceRatio {
+		return ""
+	}
+	return " Differences are shown where all rows are checked."
+}
+
 // uncover shows the cells under a mask whose difference is not 0, as it should be.
 func uncover(m *viz.Matrix, apart []float32) {
 	if hidden := m.Hidden; hidden != nil {
