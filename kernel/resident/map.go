@@ -207,7 +207,7 @@ func (c *conn) drawMap(r wire.Request) (wire.Answer, error) {
 		held.ID = c.s.maps.add(m)
 		z.ID = supplyID(held.ID)
 	}
-	d, err := zoomDisplay(z, seeNothing(len(v.heads)*v.mask.Empty(v.rows.To-v.rows.From, v.cols.To-v.cols.From)))
+	d, err := v.fitting(z, seeNothing(len(v.heads)*v.mask.Empty(v.rows.To-v.rows.From, v.cols.To-v.cols.From)))
 	var id string
 	if err == nil {
 		d.Map = held

@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"errors"
 	"fmt"
 	"go/token"
 	"math"
@@ -104,6 +105,49 @@ func panelOf(t wire.Tile) viz.Matrix {
 
 // supplyID names a live map on a page.
 func supplyID(id int) string { return strconv.FormatUint(uint64(id), 16) }
+
+// fitting is what a page shows of a view, in fewer cells where an output has no room for as many: the picture then says what it is
+// pooled to.
+func (v mapView) fitting(z viz.Zoom, more string) (wire.Display, error) {
+	for {
+		d, err := zoomDisplay(z, more)
+		var large *viz.TooLargeError
+		if !errors.As(err, &large) {
+			return d, err
+		}
+		half := v.halved()
+		if half.h == v.h && half.w == v.w {
+			return bundle(z.Heatmap, more)
+		}
+		for i, p := range z.Matrices {
+			t := wire.Tile{Rows: v.h, Cols: v.w, Values: p.Values}
+			for row := range v.h {
+				t.Seen = append(t.Seen, v.mask.Pooled(row, v.rows.To-v.rows.From, v.h, v.cols.To-v.cols.From, v.w))
+			}
+			z.Matrices[i] = panelOf(half.coarser(t))
+			z.Matrices[i].Name = p.Name
+		}
+		if half.h < v.h {
+			z.RowLabels = nil
+		}
+		if half.w < v.w {
+			z.ColLabels = nil
+		}
+		v = half
+	}
+}
+
+// halved is the view in half as many cells, of which each is some of the view's own whole.
+func (v mapView) halved() mapView {
+	half := func(cells, n int) int {
+		if cells > detailSide && (cells%2 == 0 || cells == n) {
+			return (cells + 1) / 2
+		}
+		return cells
+	}
+	v.h, v.w = half(v.h, v.rows.To-v.rows.From), half(v.w, v.cols.To-v.cols.From)
+	return v
+}
 
 // zoomDisplay is what a page shows of a map: the viewer, the PNG and the text.
 func zoomDisplay(z viz.Zoom, more string) (wire.Display, error) {

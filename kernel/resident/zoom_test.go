@@ -101,6 +101,30 @@ func TestZoomingMap(t *testing.T) {
 	}
 }
 
+// Noise in many heads has no room in an output: it is pooled until it has, and says so.
+func TestLargePictureIsPooled(t *testing.T) {
+	p := onHost(t)
+	c := p.dial()
+	x := c.random(4, []string{"heads", "query", "key"}, 12, 700, 700)
+	d, err := c.mapOf(wire.Params{}, wire.Map{Live: true}, x)
+	if err != nil || d.Map == nil {
+		t.Fatal(d.Map, err)
+	}
+	n := 0
+	for _, part := range d.Parts {
+		n += len(part.Data)
+		if part.MIME == "image/png" {
+			n += len(part.Data) / 3
+		}
+	}
+	if len(d.Parts) != 3 || n > 1_000_000 {
+		t.Errorf("%d parts, %d bytes", len(d.Parts), n)
+	}
+	if alt := string(d.Parts[2].Data); !strings.Contains(alt, "pooled: each cell is the largest of") {
+		t.Error(alt)
+	}
+}
+
 // A matrix beyond what a chart holds is a zooming picture by magnitude, or of probabilities by the largest.
 func TestInteractiveZooms(t *testing.T) {
 	p := onHost(t)
