@@ -19,6 +19,7 @@ type meta struct {
 	shape    []int
 	axes     []string
 	mask     cudaops.Mask // of scores: not applied yet; of probabilities: applied
+	allowed  allowed      // of probabilities: applied
 	carry    carried      // of scores: not applied yet
 	quantity quantity
 	empty    int // rows that saw nothing

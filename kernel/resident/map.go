@@ -128,6 +128,9 @@ func (m *attentionMap) ofMatrix(p wire.Params, x operand) error {
 	if !x.mask.Plain() {
 		return bad(nil, "its mask is %s, and a map shows causal ones alone: use Heatmap", maskWords(x.mask))
 	}
+	if x.allowed.cells != nil {
+		return bad(nil, "some of its cells are not allowed, and a map shows causal masks alone: use Heatmap")
+	}
 	a := arrange(x.meta)
 	m.x, m.mask, m.holds = x.buf, a.mask, a.quantity
 	m.heads, m.s, m.t, m.panel = a.h, a.s, a.d, a.panel

@@ -58,15 +58,16 @@ func last(shape []int) int { return shape[len(shape)-1] }
 
 func runSoftmax(j *job, p wire.Params, in []operand) ([]result, error) {
 	x := in[0]
-	h, _, _ := fold(x.shape)
+	h, _, t := fold(x.shape)
 	m := meta{shape: x.shape, axes: x.axes, mask: softmaxMask(p, x.meta), quantity: probabilities}
 	if len(x.shape) > 3 && !plainVariant(p, x.carry, m.mask) {
 		return nil, j.refuse([]string{"x"}, "%d dimensions are too many: pick one with Batch(i)", len(x.shape))
 	}
-	v, err := j.variant(p, x.carry, in[1:], h)
+	v, cells, err := j.variant(p, x.carry, in[1:], h, t)
 	if err != nil {
 		return nil, err
 	}
+	m.allowed = cells
 	b, empty, err := j.d.SoftmaxVariant(x.buf, m.mask, v)
 	m.empty = empty
 	return one(b, err, m)
@@ -136,7 +137,7 @@ func runPrefill(j *job, p wire.Params, in []operand) ([]result, error) {
 	}
 	h, s, d := q.Shape()
 	_, t, _ := k.Shape()
-	changes, err := j.variant(p, carried{}, in[3:], h)
+	changes, _, err := j.variant(p, carried{}, in[3:], h, t)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +191,7 @@ func runDecode(j *job, p wire.Params, in []operand) ([]result, error) {
 	if s != 1 {
 		return nil, j.refuse([]string{"q"}, "%d query rows a head, must be 1", s)
 	}
-	changes, err := j.variant(p, carried{}, in[3:], h)
+	changes, _, err := j.variant(p, carried{}, in[3:], h, t)
 	if err != nil {
 		return nil, err
 	}

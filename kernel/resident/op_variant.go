@@ -165,14 +165,14 @@ func single(x float64) float64 {
 	return x
 }
 
-// variant is what the device is to do to the scores of h heads.
-func (j *job) variant(p wire.Params, c carried, extras []operand, h int) (v cudaops.Variant, err error) {
+// variant is what the device is to do to the scores of h heads with t keys, and which cells that allows.
+func (j *job) variant(p wire.Params, c carried, extras []operand, h, t int) (v cudaops.Variant, cells allowed, err error) {
 	c, err = numbersOf(p, c, h)
 	if err != nil {
-		return v, j.refuse(nil, "%v", err)
+		return v, cells, j.refuse(nil, "%v", err)
 	}
 	if p.FirstSink != 0 { // of parts of a replay alone
-		return v, j.refuse(nil, "the sinks begin with that of head 0")
+		return v, cells, j.refuse(nil, "the sinks begin with that of head 0")
 	}
 	v = cudaops.Variant{Softcap: c.softcap, Slopes: c.slopes}
 	for i, name := range p.Extras {
@@ -180,15 +180,17 @@ func (j *job) variant(p wire.Params, c carried, extras []operand, h int) (v cuda
 		case wire.ExtraBias:
 			v.Bias, err = j.heads(name, extras[i])
 		case wire.ExtraAllowed:
-			v.Allowed, err = j.heads(name, extras[i])
+			if v.Allowed, err = j.heads(name, extras[i]); err == nil && last(extras[i].shape) == t { // else the device refuses it
+				cells, err = j.allowedCells(v.Allowed)
+			}
 		case wire.ExtraSinks:
 			v.Sinks = extras[i].buf
 		}
 		if err != nil {
-			return v, err
+			return v, cells, err
 		}
 	}
-	return v, nil
+	return v, cells, nil
 }
 
 // plainVariant says that neither mask nor scores need more than plain attention has.

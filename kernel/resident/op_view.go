@@ -41,7 +41,7 @@ func runIndex(j *job, p wire.Params, in []operand) ([]result, error) {
 		return nil, j.refuse([]string{"x"}, "has no axis %q", p.Axis)
 	case p.Index < 0 || p.Index >= x.shape[at]:
 		return nil, j.refuse([]string{"x"}, "%s %d is not within 0 to %d", singular(p.Axis), p.Index, x.shape[at]-1)
-	case at == 1 && (x.mask.Hides() || !x.carry.none()):
+	case at == 1 && (x.hides() || !x.carry.none()):
 		return nil, j.refuse([]string{"x"}, "axis %q cannot be taken apart under a mask: apply Softmax first", p.Axis)
 	case len(x.shape) == 3 && at == 1:
 		t, err := j.view(x.buf.Transpose())
@@ -55,7 +55,7 @@ func runIndex(j *job, p wire.Params, in []operand) ([]result, error) {
 	case len(x.shape) == 2:
 		b, err := x.buf.Rows(p.Index, p.Index+1)
 		m := x.without(0)
-		m.mask = shifted(m.mask, p.Index)
+		m.mask, m.allowed = shifted(m.mask, p.Index), m.allowed.from(0, p.Index)
 		return one(b, err, m)
 	}
 	h, _, _ := x.buf.Shape()
@@ -63,7 +63,7 @@ func runIndex(j *job, p wire.Params, in []operand) ([]result, error) {
 	b, err := x.buf.Heads(p.Index*each, (p.Index+1)*each)
 	m := x.without(0)
 	if len(x.shape) == 3 {
-		m.carry = m.carry.head(p.Index)
+		m.carry, m.allowed = m.carry.head(p.Index), m.allowed.from(p.Index, 0)
 	}
 	return one(b, err, m)
 }
@@ -106,7 +106,7 @@ func runRows(j *job, p wire.Params, in []operand) ([]result, error) {
 	m := x.meta
 	m.shape = slices.Clone(m.shape)
 	m.shape[at] = p.Count
-	m.mask = shifted(m.mask, p.Index)
+	m.mask, m.allowed = shifted(m.mask, p.Index), m.allowed.from(0, p.Index)
 	if x.swapped() {
 		b, err := x.buf.Heads(p.Index, p.Index+p.Count)
 		return one(b, err, m)

@@ -35,11 +35,11 @@ func (m meta) cut(p part) meta {
 		for i := range len(m.shape) - 2 {
 			m.shape[i] = 1
 		}
-		m.carry = m.carry.head(p.h)
+		m.carry, m.allowed = m.carry.head(p.h), m.allowed.from(p.h, 0)
 	}
 	if p.s >= 0 && len(m.shape) > 1 {
 		m.shape[len(m.shape)-2] = 1
-		m.mask = shifted(m.mask, p.s)
+		m.mask, m.allowed = shifted(m.mask, p.s), m.allowed.from(0, p.s)
 	}
 	return m
 }

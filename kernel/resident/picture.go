@@ -116,8 +116,8 @@ func (a arranged) heatmap(title string, kind viz.Kind, values []float32, tokens 
 	hm := viz.Heatmap{Title: title, Kind: kind, RowAxis: a.rowAxisName(), ColAxis: a.colAxisName(), RowLabels: rows, ColLabels: cols}
 	for i := range a.h {
 		m := viz.Matrix{Name: a.panel(i), Rows: a.s, Cols: a.d, Values: values[i*a.s*a.d : (i+1)*a.s*a.d]}
-		if a.mask.Hides() {
-			m.Hidden = func(row, col int) bool { return !a.mask.Sees(row, col, a.d) }
+		if a.hides() {
+			m.Hidden = func(row, col int) bool { return !a.sees(i, row, col) }
 		}
 		hm.Matrices = append(hm.Matrices, m)
 	}
@@ -196,6 +196,8 @@ func (c *conn) picture(r wire.Request) (wire.Answer, error) {
 		switch {
 		case errors.As(err, &bad):
 			err = errors.New(bad.Reason)
+		case errors.As(err, &large) && r.Style == wire.StyleGallery:
+			err = fmt.Errorf("%d panels of %d x %d to enlarge do not fit an output of 1 MB: pick one with Head(i)", large.Matrices, large.Rows, large.Cols)
 		case errors.As(err, &large):
 			err = fmt.Errorf("%d of %d x %d is too much to show cell by cell: use Heatmap, or pick a head and rows", large.Matrices, large.Rows, large.Cols)
 		}

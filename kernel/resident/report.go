@@ -63,14 +63,19 @@ func spread(bins []parity.Bin) string {
 
 // hidden is how many of the first n cells that are looked at lie under the mask of probabilities, where they are 0.
 func (a arranged) hidden(n int) int {
-	if !a.mask.Hides() || a.quantity != probabilities {
+	if !a.hides() || a.quantity != probabilities {
 		return 0
 	}
 	hidden := 0
 	for i := 0; i < n; i += a.d {
-		_, row, _ := a.place(i)
+		m, row, _ := a.place(i)
 		lo, hi := a.mask.Interval(row, a.d)
 		hidden += a.d - (hi - lo)
+		for col := lo; col < hi && a.allowed.cells != nil; col++ {
+			if !a.allowed.sees(m, row, col) {
+				hidden++
+			}
+		}
 	}
 	return hidden
 }
