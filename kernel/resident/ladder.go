@@ -85,7 +85,6 @@ func (c *conn) ladder(r wire.Request) (wire.Answer, error) {
 		return wire.Answer{}, err
 	}
 	defer c.over(rep)
-	rep.most = c.s.budget.largestStage()
 	cell, err := c.cell(rep, g, at)
 	if err != nil {
 		return wire.Answer{}, explain(name, err, inputs)
