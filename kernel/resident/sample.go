@@ -17,7 +17,7 @@ import (
 // Budget is what Check, Compare and Audit may take to compute a chain again in float64 before they look at a sample of its rows.
 type Budget struct {
 	Cells int           // of the tensor and of everything on the way, each held as value, bound and noise; 0: 2^26
-	Work  float64       // multiply-adds; 0: 2^33, some ten seconds on two cores
+	Work  float64       // multiply-adds; 0: 2^32, some five seconds on two cores
 	Time  time.Duration // for a sample; 0: 5 s
 }
 
@@ -26,7 +26,7 @@ func (b Budget) whole() Budget {
 		b.Cells = maxReplayCells
 	}
 	if b.Work == 0 {
-		b.Work = 1 << 33
+		b.Work = 1 << 32
 	}
 	if b.Time == 0 {
 		b.Time = 5 * time.Second
