@@ -116,7 +116,8 @@ __device__ __forceinline__ void warpgroupCells(const CellsHalves &all, CellBarri
 		for (unsigned i = 0; i < CELL_STAGES && i < count; i++) load(i);
 	if (group == 1) pass(1);
 	float by[2] = {b.down[first], b.down[first + 8]};
-	const half16 *rows = q + group * 64 * 64;
+	// A descriptor counts in 16 bytes: 8 fp16 numbers.
+	const u64 rows = operand(q + group * 64 * 64), keys = operand(stages);
 	for (unsigned tile = 0; tile < tiles; tile++) {
 		float y[64], z[64]; // hi hi; hi lo and lo hi
 		__syncwarp();
@@ -126,12 +127,12 @@ __device__ __forceinline__ void warpgroupCells(const CellsHalves &all, CellBarri
 			unsigned panel = tile * PANELS + i;
 			b.full[panel % CELL_STAGES].wait(panel / CELL_STAGES);
 			begun();
-			const half16 *left = rows + i * CELL_ROWS * 64, *right = stages + panel % CELL_STAGES * PANEL;
+			const u64 left = rows + i * CELL_ROWS * 8, right = keys + panel % CELL_STAGES * (PANEL / 8);
 #pragma unroll
 			for (int k = 0; k < 64; k += 16) {
-				multiply128(y, operand(left + k), operand(right + k), i > 0 || k > 0);
-				multiply128(z, operand(left + k), operand(right + CELL_KEYS * 64 + k), i > 0 || k > 0);
-				multiply128(z, operand(left + CELL_ROWS * D + k), operand(right + k), 1);
+				multiply128(y, left + k / 8, right + k / 8, i > 0 || k > 0);
+				multiply128(z, left + k / 8, right + CELL_KEYS * 8 + k / 8, i > 0 || k > 0);
+				multiply128(z, left + CELL_ROWS * D / 8 + k / 8, right + k / 8, 1);
 			}
 			queued();
 		}

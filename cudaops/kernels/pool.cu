@@ -42,6 +42,7 @@ struct Pooled {
 	double total[2];
 	u64 unit, end;
 	unsigned from, to; // keys of the unit
+	unsigned rest;     // of colPools, by which its end is above to (edge)
 	i64 parts[2];      // of the groups that this thread stores; -1: none
 
 	__device__ __forceinline__ Pooled(const Cells &cells, unsigned tile, unsigned h) : p(cells) {
@@ -59,7 +60,22 @@ struct Pooled {
 		end = min(unit + p.perBlock, (u64)p.unit0 + p.units);
 		from = start(unit);
 		to = start(unit + 1);
+		rest = (unsigned)((unit + 1) * (p.t % p.colPools) % p.colPools);
 		clear();
+	}
+
+	// next goes on to the next unit: without a division where units are pools.
+	__device__ __forceinline__ void next() {
+		unit++;
+		from = to;
+		if (p.colParts > 1) {
+			to = start(unit + 1);
+			return;
+		}
+		to += p.t / p.colPools;
+		u64 more = (u64)rest + p.t % p.colPools;
+		if (more >= p.colPools) more -= p.colPools, to++;
+		rest = (unsigned)more;
 	}
 
 	__device__ __forceinline__ unsigned start(u64 unit) const { return (unsigned)(unitStart(unit, p.t, p.colPools, p.colParts) - p.first); }
@@ -125,6 +141,18 @@ struct Pooled {
 	}
 
 	__device__ __forceinline__ void tile(float (&x)[64], unsigned key0) {
+		// What most tiles of a long picture are, without a detour of the cells through registers: probabilities that are all seen, of one unit.
+		if (p.lse && !p.extreme && p.units && key0 / CELL_KEYS < rows.whole && from <= key0 && to >= key0 + CELL_KEYS && unit < end) {
+			float sum[2][2] = {};
+#pragma unroll
+			for (int i = 0; i < 64; i++) sum[i / 2 % 2][i & 1] += power2((x[i] - lse[i / 2 % 2]) * LOG2_E);
+#pragma unroll
+			for (int r = 0; r < 2; r++) total[r] += sum[r][0] + sum[r][1];
+			if (to > key0 + CELL_KEYS) return;
+			flush();
+			next();
+			return;
+		}
 		bool sees = key0 / CELL_KEYS < rows.some;
 		if (sees) values(x, key0);
 		if (!p.units) {
@@ -141,9 +169,7 @@ struct Pooled {
 			}
 			if (to > key0 + CELL_KEYS) return;
 			flush();
-			if (++unit == end) return;
-			from = to;
-			to = start(unit + 1);
+			next();
 			if (from == key0 + CELL_KEYS) return;
 		}
 	}

@@ -163,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) variant_prefill(const __grid
 			if (column < p.d) at(p.out, h, row)[column] = any ? acc[r][c] / l[r] : 0;
 		}
 		if (lane == 0 && blockIdx.y == 0) {
-			if (p.lse) p.lse[h * p.lseStride + row] = isinf(m[r]) ? m[r] : m[r] + logf(l[r]);
+			if (p.lse) p.lse[h * p.lseStride + row] = m[r] == -NEG_INF ? m[r] : m[r] + logf(l[r]);
 			if (p.empty && !any) atomicAdd(p.empty, 1u);
 		}
 	}
