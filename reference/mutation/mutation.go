@@ -92,6 +92,11 @@ func Mutants(name string, source []byte) ([]Mutant, error) {
 				}
 			case *ast.CallExpr:
 				if id := called(n); id != nil {
+					if l, ok := sign(id, n); ok {
+						was := l.Value // of which only the sign counts
+						plant(l.Pos(), "-1 for "+was, func() { l.Value = "-1" }, func() { l.Value = was })
+						return false
+					}
 					if is, ok := calls[id.Name]; ok {
 						was := id.Name
 						plant(n.Pos(), is+" for "+was, func() { id.Name = is }, func() { id.Name = was })
@@ -106,6 +111,15 @@ func Mutants(name string, source []byte) ([]Mutant, error) {
 		}
 	}
 	return out, nil
+}
+
+// sign is the argument of math.Inf and math.IsInf of which only the sign counts.
+func sign(f *ast.Ident, c *ast.CallExpr) (*ast.BasicLit, bool) {
+	if f.Name != "Inf" && f.Name != "IsInf" || len(c.Args) == 0 {
+		return nil, false
+	}
+	l, ok := c.Args[len(c.Args)-1].(*ast.BasicLit)
+	return l, ok
 }
 
 // called is the name of a function that is called plainly, or from package math.

@@ -81,7 +81,9 @@ func TestCells(t *testing.T) {
 	}
 }
 
-func same(a, b float64) bool { return a == b || !math.IsInf(b, 0) && math.Abs(a-b) <= 1e-12*math.Abs(b) }
+func same(a, b float64) bool {
+	return a == b || !math.IsInf(b, 0) && math.Abs(a-b) <= 1e-12*math.Abs(b)
+}
 
 // planted is a right tensor of 7 rows of 11, its truth and bound.
 func planted() (got []float32, want, bound []float64) {
@@ -295,5 +297,39 @@ func TestString(t *testing.T) {
 	}
 	if got, want := r.String(), "pass: 2 cells, max error/bound 0.25 at 0; abs 0.25, rel 0.2, ULP 2097152, rel. L2 0.2; 1 rounding, 1 zero"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// The histogram has a bin for exact cells, one a decade from 1e-6 to 1e3, each up to its upper end, and one for the rest.
+func TestHistogramEnds(t *testing.T) {
+	ratios := []float64{0, 1e-9, 1e-6, 2e-6, 0.5, 1, 3, 999, 1000, 1001, inf}
+	var got []float32
+	var want, bound []float64
+	for _, r := range ratios {
+		got, want = append(got, 1), append(want, 0)
+		bound = append(bound, 1/r) // off by 1
+	}
+	want[0], bound[0] = 1, 1 // exact
+	bound[10] = 0
+	r, err := parity.Compare(got, want, bound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uppers, counts := []float64{0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000, inf}, []int{1, 2, 1, 0, 0, 0, 0, 2, 1, 0, 2, 2}
+	if len(r.Histogram) != len(uppers) {
+		t.Fatalf("%d bins: %v", len(r.Histogram), r.Histogram)
+	}
+	for i, b := range r.Histogram {
+		if !same(b.Upper, uppers[i]) || b.Count != counts[i] {
+			t.Errorf("bin %d: %+v, want %d up to %g", i, b, counts[i], uppers[i])
+		}
+	}
+}
+
+// What is 0 on both sides is off by nothing, in proportion too.
+func TestZeros(t *testing.T) {
+	r, err := parity.Compare(make([]float32, 3), make([]float64, 3), nil)
+	if err != nil || r.RelL2 != 0 || !r.Pass {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
