@@ -269,6 +269,18 @@ func poisonedVariants() []testCase {
 		v := variant{softcap: 5, bias: bias, allowed: allowed, mask: cudaops.Mask{PadLeft: 2}}
 		all = append(all, prefillVariantCase(name, q, k, values, n.scale(), v), softmaxVariantCase(name+", softmax", x, v))
 
+		// A query that sees one key alone, and that one is bad.
+		name = fmt.Sprintf("variant/%v seen alone", bad)
+		q, k, values = n.random(name, 1)
+		*k.at(0, n.t-2, 1) = bad
+		alone := variant{mask: cudaops.Mask{Causal: true, Diagonal: n.t - n.s, Window: 1}}
+		if bad != math.MaxFloat32 { // whose score f32 and f64 rightly differ in
+			all = append(all, prefillVariantCase(name, q, k, values, n.scale(), alone))
+		}
+		x = normal(source(name+" scores"), 1, n.h, n.s, n.t)
+		*x.at(1, n.s-2, n.t-2) = bad
+		all = append(all, softmaxVariantCase(name+", softmax", x, alone))
+
 		name = fmt.Sprintf("variant/%v seen", bad)
 		q, k, values = n.random(name, 1)
 		*values.at(0, 20, 1) = bad
