@@ -42,7 +42,7 @@ func ALiBi(slopes ...float64) Option {
 func Bias(b Tensor) Option { return Option{extra: wire.ExtraBias, x: b} }
 
 // Allowed hides the keys where m is 0, and shows those where it is anything else: [heads, query, key], where one head or one query may
-// serve all. Of Softmax, Prefill and Decode. A mask that is added, of 0 and -Inf, is a [Bias].
+// serve all. Of Softmax, Prefill and Decode. A mask that is added, of 0 and -Inf, means the opposite: it is a [Bias], and refused here.
 func Allowed(m Tensor) Option { return Option{extra: wire.ExtraAllowed, x: m} }
 
 // Sinks are one more logit for each head, [heads], which takes its part of the softmax and weighs no value: probabilities

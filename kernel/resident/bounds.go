@@ -2,6 +2,7 @@ package resident
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/attnb/attnb/kernel/wire"
 )
@@ -48,11 +49,29 @@ func boundOf(n *node) string {
 	case wire.OpScores:
 		return fmt.Sprintf("Scores: %d roundings of |scale| sum |q||k|, and the errors of both", dim+4)
 	case wire.OpSoftmax:
-		return fmt.Sprintf("Softmax: p times the errors of the exponents and up to %d roundings, and the errors of all scores of the row", dim+8)
+		return fmt.Sprintf("Softmax: p times the errors of the exponents and up to %d roundings, and the errors of all scores of the row", dim+8) + changeBounds(n.params, n.in[0].carry)
 	case wire.OpContext:
 		return fmt.Sprintf("Context: up to %d roundings of sum p|v|, and the errors of both", dim+4)
 	case wire.OpPrefill, wire.OpDecode:
-		return fmt.Sprintf("%v: Scores (%d roundings), Softmax (up to %d) and Context (up to %d), one on another", n.op, dim+4, n.in[1].rows()+8, n.in[1].rows()+4)
+		return fmt.Sprintf("%v: Scores (%d roundings), Softmax (up to %d) and Context (up to %d), one on another", n.op, dim+4, n.in[1].rows()+8, n.in[1].rows()+4) + changeBounds(n.params, carried{})
 	}
 	return fmt.Sprintf("%v: nothing, a move is exact", n.op)
+}
+
+// changeBounds say what a variant adds to the errors of scores.
+func changeBounds(p wire.Params, c carried) string {
+	words := ""
+	if c, _ = numbersOf(p, c, 1); c.softcap != 0 {
+		words += "; softcap: what is left of a score's error, and 10 roundings"
+	}
+	if c.slopes != nil {
+		words += "; ALiBi: 2 roundings of it, and of the sum"
+	}
+	if slices.Contains(p.Extras, wire.ExtraBias) {
+		words += "; bias: its error, and a rounding of the sum"
+	}
+	if slices.Contains(p.Extras, wire.ExtraSinks) {
+		words += "; sinks: as one more column"
+	}
+	return words
 }
