@@ -65,6 +65,8 @@ func Mutants(name string, source []byte) ([]Mutant, error) {
 		}
 		ast.Inspect(f.Body, func(n ast.Node) bool {
 			switch n := n.(type) {
+			case *ast.ReturnStmt:
+				return !refusal(n)
 			case *ast.BinaryExpr:
 				if is, ok := swaps[n.Op]; ok && !text(n) {
 					was := n.Op
@@ -92,9 +94,9 @@ func Mutants(name string, source []byte) ([]Mutant, error) {
 				}
 			case *ast.CallExpr:
 				if id := called(n); id != nil {
-					if l, ok := sign(id, n); ok {
-						was := l.Value // of which only the sign counts
-						plant(l.Pos(), "-1 for "+was, func() { l.Value = "-1" }, func() { l.Value = was })
+					if at := sign(id, n); at != nil { // of which only the sign counts
+						was := *at
+						plant(n.Pos(), "the other infinity", func() { *at = &ast.UnaryExpr{Op: token.SUB, X: &ast.ParenExpr{X: was}} }, func() { *at = was })
 						return false
 					}
 					if is, ok := calls[id.Name]; ok {
@@ -113,13 +115,30 @@ func Mutants(name string, source []byte) ([]Mutant, error) {
 	return out, nil
 }
 
-// sign is the argument of math.Inf and math.IsInf of which only the sign counts.
-func sign(f *ast.Ident, c *ast.CallExpr) (*ast.BasicLit, bool) {
-	if f.Name != "Inf" && f.Name != "IsInf" || len(c.Args) == 0 {
-		return nil, false
+// refusal says that a function returns an error, beside which nothing else counts.
+func refusal(r *ast.ReturnStmt) bool {
+	if len(r.Results) == 0 {
+		return false
 	}
-	l, ok := c.Args[len(c.Args)-1].(*ast.BasicLit)
-	return l, ok
+	switch last := r.Results[len(r.Results)-1].(type) {
+	case *ast.Ident:
+		return last.Name == "err"
+	case *ast.CallExpr:
+		return words(last)
+	}
+	return false
+}
+
+// sign is the argument of math.Inf and math.IsInf, of which only the sign counts; nil where that is 0, for both.
+func sign(f *ast.Ident, c *ast.CallExpr) *ast.Expr {
+	if f.Name != "Inf" && f.Name != "IsInf" || len(c.Args) == 0 {
+		return nil
+	}
+	last := &c.Args[len(c.Args)-1]
+	if l, ok := (*last).(*ast.BasicLit); ok && l.Value == "0" {
+		return nil
+	}
+	return last
 }
 
 // called is the name of a function that is called plainly, or from package math.
