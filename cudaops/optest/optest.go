@@ -31,11 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) *cudaops.Device) {
 					continue
 				}
 				t.Run(c.name+"/"+p.name, func(t *testing.T) {
-					err := c.check(d, p)
-					if c.optional && errors.Is(err, cudaops.ErrUnsupported) {
-						t.Skip(err)
-					}
-					if err != nil {
+					if err := c.check(d, p); err != nil {
 						t.Error(err)
 					}
 				})
@@ -69,11 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) *cudaops.Device) {
 				continue
 			}
 			t.Run(c.name, func(t *testing.T) {
-				err := c.checkFailures(d)
-				if c.optional && errors.Is(err, cudaops.ErrUnsupported) {
-					t.Skip(err)
-				}
-				if err != nil {
+				if err := c.checkFailures(d); err != nil {
 					t.Error(err)
 				}
 			})
@@ -103,8 +95,6 @@ type testCase struct {
 	do     func(d *cudaops.Device, in []*cudaops.Buffer) ([]*cudaops.Buffer, error)
 	want   func(in []bound.Heads) ([]bound.Heads, error)
 	truth  func() ([]bound.Heads, error) // want of the inputs, computed once
-
-	optional bool // a backend may not support the op: the case is then skipped
 }
 
 // size is how many elements the inputs have.

@@ -45,9 +45,8 @@ func poolCase(name string, q, k tensor, p cudaops.Pooling, probabilities bool, w
 		inside.Diagonal += w.fromRow - w.fromCol
 	}
 	return testCase{
-		name:     name,
-		in:       []tensor{q, k},
-		optional: true,
+		name: name,
+		in:   []tensor{q, k},
 		do: func(d *cudaops.Device, in []*cudaops.Buffer) (made []*cudaops.Buffer, err error) {
 			var views []*cudaops.Buffer
 			view := func(f func() (*cudaops.Buffer, error)) (b *cudaops.Buffer) {

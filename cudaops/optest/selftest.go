@@ -1,7 +1,6 @@
 package optest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 type Line struct {
 	Op    string
 	Cases int
-	Skips int     // of them, which the device does not support
 	Cells int     // compared with the truth
 	Worst float64 // error / bound of the worst cell; copies are exact, or fail
 	Took  time.Duration
@@ -25,9 +23,6 @@ type Line struct {
 func (l Line) String() string {
 	if l.Err != nil {
 		return fmt.Sprintf("FAIL  %-13s %v", l.Op, l.Err)
-	}
-	if l.Skips == l.Cases {
-		return fmt.Sprintf("skip  %-13s not supported on this device", l.Op)
 	}
 	text := fmt.Sprintf("ok    %-13s %3d cases", l.Op, l.Cases)
 	if l.Cells > 0 {
@@ -81,10 +76,6 @@ func opOf(c testCase) string {
 func (l *Line) take(d *cudaops.Device, c testCase) {
 	l.Cases++
 	got, err := c.run(d, placements[0])
-	if c.optional && errors.Is(err, cudaops.ErrUnsupported) {
-		l.Skips++
-		return
-	}
 	if err == nil {
 		err = c.compare(got)
 	}
