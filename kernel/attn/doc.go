@@ -14,6 +14,15 @@
 // [Tensor.Timeline] and [Writes] (a cache, slot by slot), [Rotation.Phasors] (what RoPE turns), and the options [Statistics],
 // [Enlarge], [Differences] and [ULP].
 //
+// # Trust in numbers
+//
+// [Tensor.Check] and [Compare] say whether a number is wrong, [Audit] at which call, and the detectives why: [FindLayout], [FindOrder],
+// [FindRoPE], [FindMask], [CheckCache], [CheckWrites]. A function of yours is asked by [Probe]. Laws need no reference: [NormsKept],
+// [RowsSum], [NoFuture], [FutureUnseen], [HeadsPermute], [PrefillIsDecode], [RelativeOnly]. [Ladder] computes one cell in each number format. All give a
+// [Finding], which [Require] takes:
+//
+//	attn.Require(attn.FindRoPE(q, theirs, attn.HalfSplit(64).Offset(past)))
+//
 // # Variants of attention
 //
 // What the field's variants do to scores comes always in this order: [Scale], [Softcap], [Bias] and [ALiBi], then what is hidden ([Causal], [Window],
