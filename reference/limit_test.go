@@ -56,8 +56,23 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%+v: %v, %v", c.s, f, err)
 		}
 	}
-	if _, err := reference.ApplyRoPE(reference.Heads{one}, reference.RoPE{Rotary: 2, Base: inf}); !errors.Is(err, reference.ErrArgument) {
-		t.Errorf("an infinite base: %v", err)
+	for _, c := range []struct {
+		r    reference.RoPE
+		fits bool
+	}{
+		{reference.RoPE{Rotary: 2, Base: 0.5}, true},
+		{reference.RoPE{Rotary: 2, Base: inf}, false},
+		{reference.RoPE{Rotary: 2, Base: 0}, false},
+		{reference.RoPE{Rotary: 2, Base: 1e4, Magnitude: inf}, false},
+		{reference.RoPE{Rotary: 2, Base: 1e4, Magnitude: -inf}, false},
+		{reference.RoPE{Rotary: 2, Base: 1e4, Magnitude: nan}, false},
+		{reference.RoPE{Rotary: 2, InvFreq: []float64{inf}}, false},
+		{reference.RoPE{Rotary: 2, InvFreq: []float64{-inf}}, false},
+		{reference.RoPE{Rotary: 2, InvFreq: []float64{-1}}, true},
+	} {
+		if _, err := reference.ApplyRoPE(reference.Heads{one}, c.r); (err == nil) != c.fits || err != nil && !errors.Is(err, reference.ErrArgument) {
+			t.Errorf("%+v: %v", c.r, err)
+		}
 	}
 }
 
@@ -82,6 +97,17 @@ func TestHiddenValues(t *testing.T) {
 		x, err := reference.Context(p, reference.Heads{mat.NewDense(2, 1, []float64{2, hidden})})
 		if err != nil || x[0].At(0, 0) != 2 {
 			t.Errorf("%v beside weight 0: %v, %v", hidden, x, err)
+		}
+	}
+}
+
+// A visible value that is not finite shows, also under a weight that underflowed to 0.
+func TestVisibleValues(t *testing.T) {
+	q, k := reference.Heads{mat.NewDense(1, 1, []float64{1})}, reference.Heads{mat.NewDense(2, 1, []float64{0, -2000})}
+	for _, seen := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		x, err := reference.Attention(q, k, reference.Heads{mat.NewDense(2, 1, []float64{2, seen})}, 1, nil)
+		if err != nil || !math.IsNaN(x[0].At(0, 0)) {
+			t.Errorf("%v under weight 0: %v, %v", seen, x, err)
 		}
 	}
 }
