@@ -76,17 +76,41 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The ramp of YaRN ends with the last dim: rotary 8, base 10, 396 positions, so that it runs from pair 1 to 8, cut to 7.
+// The ramp of YaRN lies within the dims, and is a step where it has no length. Rotary 8 and base 10: a pair is 8 / (2 ln 10) of
+// the logarithm of how often it turns within the trained positions.
 func TestYaRNRampEnds(t *testing.T) {
-	f, _, err := reference.YaRN{Factor: 4, Trained: 396}.Frequencies(8, 10)
+	for _, c := range []struct {
+		trained int
+		weights []float64 // of the divided frequency
+	}{
+		{396, []float64{0, 0, 1. / 6, 2. / 6}},     // from pair 1.18 to 7.2: 1 to 8, cut to 7
+		{60, []float64{0, 1. / 4, 2. / 4, 3. / 4}}, // from -2.1 to 3.92: -3, cut to 0, to 4
+		{6, []float64{0, 1, 1, 1}},                 // from -6.1 to -0.08: both ends are 0
+	} {
+		f, magnitude, err := reference.YaRN{Factor: 4, Trained: c.trained}.Frequencies(8, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range c.weights {
+			plain := math.Pow(10, -float64(i)/4)
+			if want := plain/4*m + plain*(1-m); math.Abs(f[i]-want) > 1e-15 {
+				t.Errorf("trained for %d, pair %d: %v, want %v", c.trained, i, f[i], want)
+			}
+		}
+		if want := 0.1*math.Log(4) + 1; magnitude != want {
+			t.Errorf("magnitude %v, want %v", magnitude, want)
+		}
+	}
+	if _, magnitude, err := (reference.YaRN{Factor: 1.5, Trained: 9}).Frequencies(8, 1.5); err != nil || magnitude != 0.1*math.Log(1.5)+1 {
+		t.Errorf("factor and base 1.5: magnitude %v, %v", magnitude, err)
+	}
+	short, _, err := reference.YaRN{Factor: 4, Trained: 396, Fractional: true}.Frequencies(8, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, m := range []float64{0, 0, 1. / 6, 2. / 6} {
-		plain := math.Pow(10, -float64(i)/4)
-		if want := plain/4*m + plain*(1-m); math.Abs(f[i]-want) > 1e-15 {
-			t.Errorf("pair %d: %v, want %v", i, f[i], want)
-		}
+	long, _, err := reference.YaRN{Factor: 4, Trained: 396, Fractional: true, Fast: 32, Slow: 1}.Frequencies(8, 10)
+	if err != nil || !slices.Equal(short, long) {
+		t.Errorf("by default %v, of 32 turns to 1 %v, %v", short, long, err)
 	}
 }
 

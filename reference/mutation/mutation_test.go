@@ -170,8 +170,9 @@ func try(scratch, dir string, i int, m planted) (outcome, error) {
 
 // harmless are mutants that change nothing that can be told, and why.
 var harmless = map[string]string{
-	"scaling.go attention < for <= 0": "the logarithm of a factor of 1 is 0",
-	"split.go Split >= for > 1":       "as many heads as elements leave none for k and v",
+	"scaling.go attention < for <= 0":             "the logarithm of a factor of 1 is 0",
+	"scaling.go Frequencies the other infinity 0": "an infinite factor makes an infinite base, which is refused",
+	"split.go Split >= for > 1":                   "as many heads as elements leave none for k and v",
 
 	"class.go compare >= for > 0": "a cell that is off by 0 gets ratio 0 at the end",
 	"class.go compare >= for > 1": "off by more than 0 over a bound of 0 is the infinity that the ratio has already",
