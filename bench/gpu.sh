@@ -59,7 +59,7 @@ sanitize() {
 	for tool in memcheck racecheck initcheck synccheck; do
 		local each=''
 		[ "$tool" = racecheck ] && each=-test.short # it takes a hundred times as long
-		timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/cuda.test" -test.run '^(TestEveryKernel|TestHardInputs)$' $each \
+		timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/cuda.test" -test.run '^(TestEveryKernel|TestHardInputs|TestHardCells)$' $each \
 			>"$logs/sanitize-$tool.log" 2>&1 || status=$?
 		echo "$tool: $(tail -1 "$logs/sanitize-$tool.log")"
 	done

@@ -3,7 +3,11 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/attnb/attnb/cudaops"
@@ -64,5 +68,110 @@ func TestCellsShared(t *testing.T) {
 		if n := cellsShared(panels); n > 227<<10-fixedShared {
 			t.Errorf("%d panels take %d bytes", panels, n)
 		}
+	}
+}
+
+// Queries and keys that pairs of fp16 do not hold are found out on the GPU, whose results are then, bit for bit, those of FFMA; and the others' are not.
+func TestHardCells(t *testing.T) {
+	b := openBackend(t, Options{})
+	d := openDevice(t, b)
+	if !b.gpu.hasWarpgroups() {
+		t.Skip("no warpgroups")
+	}
+	const queries, keys, dim = 70, 300, 72
+	mask := cudaops.Mask{Causal: true, Diagonal: keys - queries - 1} // the last key is hidden
+	spread := func(r, c int, x *float32) { *x = float32(math.Ldexp(float64(*x), -(r*7+c)%61)) }
+	for _, c := range []struct {
+		name   string
+		plain  bool
+		change func(q, k [][]float32)
+	}{
+		{"normal", false, func(q, k [][]float32) {}},
+		{"zeros", false, func(q, k [][]float32) { clear(k[5]); clear(q[9]) }},
+		{"great keys", true, func(q, k [][]float32) { each(k, func(_, _ int, x *float32) { *x *= 1e25 }) }},
+		{"denormal keys", true, func(q, k [][]float32) { each(k, func(_, _ int, x *float32) { *x *= 1e-39 }) }},
+		{"spread keys", true, func(q, k [][]float32) { each(k, spread) }},
+		{"spread queries", true, func(q, k [][]float32) { each(q, spread) }},
+		{"a hidden NaN", true, func(q, k [][]float32) { k[keys-1][3] = float32(math.NaN()) }},
+		{"an infinite query", true, func(q, k [][]float32) { q[queries-1][3] = float32(math.Inf(1)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(5, 6))
+			q, k := random(r, queries, dim), random(r, keys, dim)
+			c.change(q, k)
+			var in []*cudaops.Buffer
+			for _, x := range [][][]float32{q, k} {
+				buf, err := d.Upload(slices.Concat(x...), 1, len(x), dim)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer buf.Release()
+				in = append(in, buf)
+			}
+			run := func(p Products) (all []float32) {
+				b.products = p
+				lse, err := d.LSE(in[0], in[1], 0.125, mask)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer lse.Release()
+				picture, err := d.Pool(in[0], in[1], lse, cudaops.Pooling{Scale: 0.125, Mask: mask, Reduce: cudaops.Mean, Rows: 3, Cols: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer picture.Release()
+				for _, x := range []*cudaops.Buffer{lse, picture} {
+					got, err := d.Download(x)
+					if err != nil {
+						t.Fatal(err)
+					}
+					all = append(all, got...)
+				}
+				return all
+			}
+			plain := run(ProductsFFMA)
+			for range 3 { // a race would show in one of them
+				if same := equalBits(run(ProductsWarpgroup), plain); same != c.plain {
+					t.Errorf("the bits of FFMA: %v, want %v", same, c.plain)
+				}
+			}
+		})
+	}
+	b.products = ProductsAuto
+}
+
+// Where scratch memory does not fit, LSE does without, and Pool fails whole.
+func TestCellsOutOfMemory(t *testing.T) {
+	b := openBackend(t, Options{})
+	d := openDevice(t, b)
+	const rows, dim = 200, 64
+	q, err := d.Upload(slices.Concat(random(rand.New(rand.NewPCG(1, 2)), rows, dim)...), 1, rows, dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Release()
+	sums := func() []float32 {
+		lse, err := d.LSE(q, q, 0.125, cudaops.Mask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lse.Release()
+		got, err := d.Download(lse)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	want, before := sums(), d.InUse()
+	b.quota = before + 4*rows // the result fits
+	defer func() { b.quota = 0 }()
+	if got := sums(); !(distance(got, want) <= 1e-6) {
+		t.Errorf("LSE is %g off without scratch memory", distance(got, want))
+	}
+	if _, err := d.Pool(q, q, nil, cudaops.Pooling{Scale: 0.125, Rows: 10, Cols: 5}); !errors.Is(err, cudaops.ErrOutOfMemory) {
+		t.Errorf("Pool: %v", err)
+	}
+	if now := d.InUse(); now != before {
+		t.Errorf("%d bytes in use, %d before", now, before)
 	}
 }
