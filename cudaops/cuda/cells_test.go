@@ -168,6 +168,7 @@ func TestCellsOutOfMemory(t *testing.T) {
 	if got := sums(); !(distance(got, want) <= 1e-6) {
 		t.Errorf("LSE is %g off without scratch memory", distance(got, want))
 	}
+	b.quota = before + 4*10*5
 	if _, err := d.Pool(q, q, nil, cudaops.Pooling{Scale: 0.125, Rows: 10, Cols: 5}); !errors.Is(err, cudaops.ErrOutOfMemory) {
 		t.Errorf("Pool: %v", err)
 	}
