@@ -63,8 +63,14 @@ func (b *Backend) do(op string, f func() error) error {
 	return nil
 }
 
+// inject may put a faulty op before the one that is queued, in programs that are built to test faults.
+var inject func(*Backend)
+
 // queue is do for an op whose work the device does later.
 func (b *Backend) queue(op string, f func() error) error {
+	if inject != nil {
+		inject(b)
+	}
 	b.progress.next(op)
 	return b.do(op, f)
 }
