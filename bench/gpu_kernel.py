@@ -64,7 +64,7 @@ if path := os.Getenv("ECHO"); path != "" {
     echo(path)
     return
 }
-path := os.TempDir() + "/echo"
+path := fmt.Sprintf("%s/echo-%d", os.TempDir(), os.Getpid())
 cmd := exec.Command("/proc/self/exe")
 cmd.Env = append(os.Environ(), "ECHO=" + path)
 if err := cmd.Start(); err != nil { panic(err) }
@@ -96,9 +96,9 @@ for range 5 {
 }
 """
 
-USE = 'fmt.Println(attn.Add(attn.Get("brought"), attn.Get("brought")).Download())'
-BROUGHT = 'fmt.Println(attn.Get("brought").Shape())'
-KEPT = "fmt.Println(attn.Add(kept, kept).Download())"
+USE = "%%\n" + 'fmt.Println(attn.Add(attn.Get("brought"), attn.Get("brought")).Download())'
+BROUGHT = "%%\n" + 'fmt.Println(attn.Get("brought").Shape())'
+KEPT = "%%\nfmt.Println(attn.Add(kept, kept).Download())"
 
 
 def device_process(kernel: int) -> int:
@@ -166,9 +166,16 @@ def main() -> int:
             failed.append(what)
 
     with tempfile.TemporaryDirectory() as scratch:
-        os.environ["ATTNB_DEVICE"] = "cuda"
         run.environment(scratch)
         run.prepare()
+        os.environ["ATTNB_DEVICE"] = "host"  # for comparison
+        kernel = Kernel()
+        try:
+            print("on the cores:", kernel.run(QUEUE)[0].strip(), sep="\n")
+        finally:
+            kernel.client.stop_channels()
+            kernel.manager.shutdown_kernel(now=False)
+        os.environ["ATTNB_DEVICE"] = "cuda"
         kernel = Kernel()
         try:
             text, error, _ = kernel.run("%device")

@@ -74,6 +74,12 @@ func (d *Device) Sync() error {
 	return backendError("Sync", d.backend.Sync(), 0, 0)
 }
 
+// Interruptible reports whether an op that runs can be stopped. Where it cannot, ops are queued, and calls return at once.
+func (d *Device) Interruptible() bool {
+	_, ok := d.backend.(Interrupter)
+	return ok
+}
+
 // Interrupt makes the op that runs now, in another goroutine, fail with [ErrInterrupted], where the backend can do so.
 func (d *Device) Interrupt() {
 	if i, ok := d.backend.(Interrupter); ok {

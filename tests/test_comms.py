@@ -116,7 +116,7 @@ def test_models_are_those_of_ipywidgets(front: Front) -> None:
         reference = cls().get_state()
         for name in ("_model_module", "_model_module_version", "_view_module", "_view_module_version", "_view_name"):
             assert state[name] == reference[name], (state["_model_name"], name)
-        ours = {"png", "alt", "note", "busy", "width", "height", "_css"} if state["_model_name"] == "AnyModel" else set()
+        ours = {"png", "alt", "note", "busy", "width", "height", "code", "_css"} if state["_model_name"] == "AnyModel" else set()
         assert set(state) - ours <= set(reference), state["_model_name"]
     assert {s["_model_name"] for s in front.states.values()} >= {"AnyModel", "HBoxModel", "VBoxModel", "IntSliderModel", "LayoutModel"}
 

@@ -271,7 +271,7 @@ func (c *conn) serveOne(body []byte) error {
 		return errors.Join(err, c.send(failure(wire.Errorf(wire.BadRequest, "malformed request")), nil))
 	}
 	data := &payload{r: c.in, n: r.DataLen}
-	end := c.vigil()
+	end := c.vigil(r)
 	a, down := c.answer(r, data)
 	end()
 	// What a refused request brought along is still in the stream.
