@@ -35,6 +35,7 @@ type execution struct {
 	mu          sync.Mutex
 	interrupted bool
 	over        bool
+	asked       time.Time         // when gonb asked for input last
 	answered    func(line string) // gets the client's input; nil: gonb does
 }
 

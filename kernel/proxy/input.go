@@ -11,6 +11,10 @@ import (
 // whether a program waits for input cannot be seen.
 const promptTime = 200 * time.Millisecond
 
+// settleTime is how long after a request of gonb's an answer may reach it: it sends the request first and only then notes who waits
+// for the answer, and forgets one that comes between.
+const settleTime = 100 * time.Millisecond
+
 // inputKind says what a program finds on its stdin.
 type inputKind uint8
 
@@ -72,7 +76,12 @@ func (e *execution) setAnswered(f func(line string)) {
 }
 
 // ask passes an input request of gonb on to the client that sent the cell.
-func (e *execution) ask(m *jupyter.Message) { e.sendInputRequest(m.Content) }
+func (e *execution) ask(m *jupyter.Message) {
+	e.mu.Lock()
+	e.asked = time.Now()
+	e.mu.Unlock()
+	e.sendInputRequest(m.Content)
+}
 
 func (e *execution) sendInputRequest(content any) {
 	q := e.k.codec.New("input_request", e.req.msg, content)
@@ -92,12 +101,14 @@ func (e *execution) input(m *jupyter.Message) {
 		return
 	}
 	e.mu.Lock()
-	answered := e.answered
+	answered, asked := e.answered, e.asked
 	e.mu.Unlock()
 	if answered != nil {
 		answered(c.Value)
 		return
 	}
 	g := e.k.currentGonb()
-	_ = g.stdin.Send(g.codec.Frames(g.codec.New("input_reply", nil, c)), true)
+	time.AfterFunc(settleTime-time.Since(asked), func() {
+		_ = g.stdin.Send(g.codec.Frames(g.codec.New("input_reply", nil, c)), true)
+	})
 }
