@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test race nightly soak bench-cell bench-viz bench-gpu lint fmt demo lab bundle install uninstall clean
+.PHONY: help build build-cuda kernels test notebooks race nightly soak bench-cell bench-viz bench-gpu lint fmt demo lab bundle install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ kernels: ## compile the CUDA kernels again (fetches the compiler; needs no GPU)
 
 test: ## every test, as continuous integration runs them
 	./install.sh test
+
+notebooks: ## execute every notebook, as it is and with its exercises solved, and compare with what is stored
+	./install.sh notebooks
 
 race: ## the Go tests under the race detector (needs a C compiler)
 	go test -race ./...

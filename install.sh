@@ -25,6 +25,8 @@ usage() {
 		             set up, execute NOTEBOOK (notebooks/01-first-attention.ipynb), and write build/demo/
 		  lab        set up, and open JupyterLab with the kernel and the notebooks
 		  test       set up, and run every test
+		  notebooks [--write] [NOTEBOOK...]
+		             set up, and execute the notebooks, as they are and solved: build/notebooks/
 		  bundle     set up, and pack build/bundle/: it runs where there is Python, and neither network nor Go
 		  soak [--cells N]
 		             set up, and run 2,000 cells of all kinds in one kernel: what they leave
@@ -258,6 +260,12 @@ lab() {
 	exec python -m jupyterlab --notebook-dir="$root" "$@"
 }
 
+notebooks() {
+	set_up
+	say "executing the notebooks, as they are and with their exercises solved"
+	python tests/notebooks.py "$@" </dev/null
+}
+
 soak() {
 	set_up
 	say "many cells in one kernel"
@@ -402,7 +410,7 @@ trap end_jobs EXIT
 
 case ${1:-} in
 	'') install_for_user ;;
-	demo | lab | bundle | soak) "$@" ;;
+	demo | lab | bundle | notebooks | soak) "$@" ;;
 	test) run_tests ;;
 	bench-cell) bench_cell ;;
 	bench-viz) bench_viz ;;
