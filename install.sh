@@ -176,13 +176,13 @@ build_attnb() {
 	mkdir -p "$root/build"
 	if [[ ${CGO_ENABLED:-1} == 0 ]]; then
 		note "no C compiler: attnb is built without CUDA and computes on the cores of this machine"
-	elif with_cuda go build -buildvcs=false -tags cuda -o "$bin/attnb" ./kernel/cmd/attnb 2>"$log"; then
+	elif with_cuda go build -buildvcs=false -ldflags='-s -w' -tags cuda -o "$bin/attnb" ./kernel/cmd/attnb 2>"$log"; then
 		note "attnb is built with the CUDA backend, which it uses where there is a driver"
 		return
 	else
 		note "attnb is built without CUDA, because the build with it failed: see $log"
 	fi
-	go build -buildvcs=false -o "$bin/attnb" ./kernel/cmd/attnb
+	go build -buildvcs=false -ldflags='-s -w' -o "$bin/attnb" ./kernel/cmd/attnb
 }
 
 # install_kernel NAME HOME INSTALL-ARGUMENTS...: once for each content of the binaries and of what cells import

@@ -31,7 +31,7 @@ import (
 const Root = "attnb-bundle"
 
 // MaxSize is the most bytes that a bundle may have, when it is compressed.
-const MaxSize = 48 << 20
+const MaxSize = 48_000_000
 
 // Options say what to pack. No field may be empty but the flags.
 type Options struct {
@@ -92,7 +92,7 @@ func Make(ctx context.Context, o Options) (err error) {
 		{"Jupyter client for Python " + strings.Join(o.Versions, " "), func() error {
 			return a.addWheels(ctx, "python", o.Requirements, o.Python, o.Versions, scratch)
 		}},
-		{"notebooks", func() error { return a.addTree("notebooks", o.Notebooks, visible) }},
+		{"notebooks", func() error { return a.addTree("notebooks", o.Notebooks, readable) }},
 		{"scripts", func() error { return a.addScripts(m) }},
 	} {
 		before, err := a.size()
@@ -121,8 +121,15 @@ func (o Options) write(ctx context.Context, a archive) error {
 	return nil
 }
 
-// visible leaves out hidden files, and what executing a notebook leaves behind.
-func visible(rel string, _ bool) bool { return !strings.HasPrefix(path.Base(rel), ".") }
+// readable says whether a file below notebooks/ is one that a reader of notebooks has a use for: not hidden, as what an execution
+// leaves behind is, and of a model not the programs that made it.
+func readable(rel string, _ bool) bool {
+	base := path.Base(rel)
+	if strings.HasPrefix(base, ".") || base == "__pycache__" {
+		return false
+	}
+	return !strings.HasPrefix(rel, "models/") || path.Ext(base) != ".py"
+}
 
 func (o Options) describe() (manifest, error) {
 	text, err := os.ReadFile(filepath.Join(o.GoRoot, "VERSION"))

@@ -202,3 +202,17 @@ func TestCommandRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Readers get notebooks, their data and models; the programs that made a model stay behind.
+func TestReadable(t *testing.T) {
+	for file, want := range map[string]bool{
+		"01-first-attention.ipynb": true, "data/neox_layer.npz": true, "data/helper.py": true, ".ipynb_checkpoints": false, "data/__pycache__": false,
+		"models/induction/model.safetensors": true, "models/induction/config.json": true, "models/induction/README.md": true,
+		"models/induction/training.csv": true, "models/induction/loss.png": true, "models/induction/train.py": false,
+		"models/induction/golden.npz": true, "models/induction/.cache": false,
+	} {
+		if got := readable(file, false); got != want {
+			t.Errorf("%s: %v, want %v", file, got, want)
+		}
+	}
+}

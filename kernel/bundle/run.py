@@ -118,15 +118,17 @@ def title(cell) -> str:
     return lines[0][:70] if lines else ""
 
 
-def execute(path: Path, timeout: int) -> tuple:
+def execute(path: Path, timeout: int, reach: dict[str, str]) -> tuple:
     """Returns the executed notebook, how many of its cells ran, the device, and the error of the cell that failed."""
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    from traitlets.config import Config
 
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
-        notebook, timeout=timeout, startup_timeout=120, kernel_name="attnb", resources={"metadata": {"path": str(path.parent)}}
+        notebook, timeout=timeout, startup_timeout=120, kernel_name="attnb", resources={"metadata": {"path": str(path.parent)}},
+        config=Config({"KernelManager": reach}),
     )
     ran, device = 0, "unknown"
     with client.setup_kernel():
@@ -146,6 +148,13 @@ def execute(path: Path, timeout: int) -> tuple:
         said = "".join(o.get("data", {}).get("text/plain", "") for o in asked.outputs)
         device = said.partition("\n")[0] or device
     return notebook, ran, device, None
+
+
+def reach(scratch: str) -> dict[str, str]:
+    """How to reach the kernel: by sockets in scratch, which need no network interface, not even loopback, unless their paths
+    are longer than a socket's may be (108 bytes)."""
+    sockets = os.path.join(scratch, "kernel")
+    return {"transport": "ipc", "ip": sockets} if len(os.fsencode(sockets)) < 100 else {}
 
 
 def write_page(notebook, file: Path) -> None:
@@ -176,7 +185,7 @@ def main() -> int:
 
         start = time.monotonic()
         print(f"executing {notebook} with attnb {MANIFEST['version']}, Go {MANIFEST['go']}", flush=True)
-        executed, ran, device, error = execute(notebook.resolve(), asked.timeout)
+        executed, ran, device, error = execute(notebook.resolve(), asked.timeout, reach(scratch))
         took = time.monotonic() - start
         out = asked.out or Path(notebook.stem + ".executed.ipynb")
         nbformat.write(executed, out)
