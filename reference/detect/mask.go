@@ -12,6 +12,8 @@ import (
 const (
 	WrongScale      Kind = "scale"
 	WrongSoftcap    Kind = "softcap"
+	WrongSlopes     Kind = "ALiBi"
+	WrongBias       Kind = "bias"
 	WrongSink       Kind = "sink"
 	WrongSum        Kind = "row sums"
 	WrongAlignment  Kind = "alignment of the mask"
@@ -21,6 +23,7 @@ const (
 	WrongWindow     Kind = "window"
 	PaddedKeys      Kind = "hidden keys"
 	PackedDocuments Kind = "documents"
+	WrongAllowed    Kind = "cells that are not allowed"
 	HeadsDiffer     Kind = "heads have masks of their own"
 	WrongEmptyRow   Kind = "rows that see nothing"
 	LostRow         Kind = "rows without weight"
@@ -28,51 +31,32 @@ const (
 	UnknownScores   Kind = "no scores fit"
 )
 
-// Empty is what a row of probabilities holds when no key is visible to it.
-type Empty uint8
-
-const (
-	EmptyZero     Empty = iota // 0 everywhere: ours, flash-attn's
-	EmptyNaN                   // 0/0
-	EmptyUniform               // 1/T everywhere: a large negative number in place of -Inf
-	EmptyFirstKey              // 1 at key 0
-	EmptyUnmasked              // as if nothing were hidden: a negative number that shifts all scores alike
-)
-
-func (e Empty) String() string {
-	return [...]string{"0", "NaN", "uniform", "all weight on key 0", "as if unmasked"}[e]
-}
-
-// Rule declares how probabilities come from q and k.
-type Rule struct {
-	Scale    float64   // 0 means 1/sqrt(d)
-	Causal   bool      // row r sees columns up to r+Diagonal
-	Diagonal int       // T-S aligns the last query with the last key
-	Window   int       // of those, only the last Window columns; 0: all
-	Softcap  float64   // c tanh(s/c) in place of a score s; 0: none
-	Sinks    []float64 // one more logit in each head's denominator; nil: none
-	Empty    Empty
-}
-
 // MaskFinding is what Mask found.
 type MaskFinding struct {
 	Faults     Faults
 	Scale      float64    // NaN where no row sees two keys of different score
 	Softcap    float64    // 0: none
+	Slopes     []float64  // of ALiBi, one a head; nil: none
 	Sinks      []float64  // one a head; nil: none
 	High, Low  [2]float64 // col-row of the last and the first visible column lies between these two; infinite where nothing is hidden
 	EmptyRows  int        // rows, over all heads, that see nothing by this mask
 	Empty      Empty      // what they hold
 	Undecided  []string   // what the data cannot tell
 	Floor      float64    // error of a log-probability that counts as rounding, at most
+	HiddenKeys []int      // columns that no row sees, though the band would let it
+	Documents  []int      // first columns of packed documents, where there are several
 	tiled      bool
-	HiddenKeys []int // columns that no row sees, though the band would let it
-	Documents  []int // first columns of packed documents, where there are several
+	best       fit        // of the scores
+	hidden     []int      // HiddenKeys that were not declared
+	documents  *documents // not declared; nil: none
+	unknown    bool       // no band was found
 }
 
 // Mask finds out how probabilities p [H, S, T] came from q [H, S, d] and k [KV, T, d]. Within a row, the logarithms of p differ as
 // the scores do: their slope against q.k is the scale, its bending the softcap. What a row's sum lacks from 1 is the sink's.
-// Weights of exactly 0 where the scores say otherwise are hidden, and which col-row are hidden is the mask's band.
+// Weights of exactly 0 where the scores say otherwise are hidden, and which col-row are hidden is the mask's band. What a declared
+// bias or ALiBi adds is taken off first; what padding, documents or cells that are not allowed hide by declaration is no evidence of a band,
+// unless a row sees some of it.
 func Mask(q, k, p reference.Heads, declared Rule, precision Precision) (MaskFinding, error) {
 	m, err := newMasker("Mask", q, k, p, declared, precision)
 	if err != nil {
@@ -87,6 +71,7 @@ func Mask(q, k, p reference.Heads, declared Rule, precision Precision) (MaskFind
 	m.fitBand(&f)
 	m.fitSinks(&f)
 	m.judgeScores(&f)
+	m.judgeVeils(&f)
 	m.judgeBand(&f)
 	m.judgeEmpty(&f)
 	m.judgeSinks(&f)
@@ -115,10 +100,12 @@ type masker struct {
 	dots      [][][]float64 // q.k of each cell
 	sizes     [][]float64   // largest sum of |q||k| of a row: what its scores round against
 	class     [][]rowClass
-	flat      [][]bool                  // all weights alike
-	curve     func(dot float64) float64 // fitted: a score from q.k
-	known     bool                      // curve is more than the declared one
+	flat      [][]bool // all weights alike
+	best      fit      // scores from q.k
+	known     bool     // best was found, not only declared
 	shown     [][][]cell
+	veils     []*veil  // of the declaration
+	empty     [][]bool // rows that see nothing by declaration
 }
 
 type cell int8
@@ -147,17 +134,19 @@ func newMasker(op string, q, k, p reference.Heads, declared Rule, precision Prec
 		return nil, badShape(op, "q %v and k %v do not fit together", qs, ks)
 	case ps != shape{qs.heads, qs.rows, ks.rows}:
 		return nil, badShape(op, "probabilities %v are not [%d, %d, %d]", ps, qs.heads, qs.rows, ks.rows)
-	case declared.Sinks != nil && len(declared.Sinks) != qs.heads:
-		return nil, badArgument(op, "%d sinks for %d heads", len(declared.Sinks), qs.heads)
-	case declared.Window < 0 || declared.Softcap < 0 || math.IsNaN(declared.Softcap):
-		return nil, badArgument(op, "window %d and softcap %v must not be negative", declared.Window, declared.Softcap)
-	case ks.rows < 2:
+	}
+	if err := declared.check(op, ps); err != nil {
+		return nil, err
+	}
+	if ks.rows < 2 {
 		return nil, tooLittle(op, "one key has all the weight, whatever the rule; needs at least two")
 	}
 	if declared.Scale == 0 {
 		declared.Scale = 1 / math.Sqrt(float64(qs.dim))
 	}
-	m := &masker{q: q, k: k, p: p, shape: qs, keys: ks.rows, declared: declared, precision: precision}
+	m := &masker{q: q, k: k, p: p, shape: qs, keys: ks.rows, declared: declared, precision: precision, veils: declared.veils(ks.rows)}
+	m.best = fit{scale: declared.Scale, cap: declared.Softcap, slopes: declared.Slopes, bias: declared.Bias != nil}
+	m.declaredEmpty()
 	m.measureDots(func(h int) int { return h / (qs.heads / ks.heads) })
 	m.classify()
 	return m, nil
@@ -187,7 +176,6 @@ func (m *masker) measureDots(keyHead func(h int) int) {
 // classify looks at rows without knowing the scores.
 func (m *masker) classify() {
 	unit := m.precision.Unit()
-	declared := fit{scale: math.Abs(m.declared.Scale), cap: m.declared.Softcap}
 	m.class, m.flat = make([][]rowClass, m.heads), make([][]bool, m.heads)
 	for h := range m.class {
 		m.class[h], m.flat[h] = make([]rowClass, m.rows), make([]bool, m.rows)
@@ -203,14 +191,13 @@ func (m *masker) classify() {
 				}
 				uniform = uniform && math.Abs(v*float64(m.keys)-1) <= 4*unit
 			}
-			lo, hi := extremes(m.dots[h][row])
 			m.flat[h][row] = uniform
 			switch {
 			case nan:
 				m.class[h][row] = nanRow
 			case zero == len(p):
 				m.class[h][row] = zeroRow
-			case uniform && declared.score(hi)-declared.score(lo) > m.noise(m.declared.Scale, m.sizes[h][row]):
+			case uniform && m.spread(h, row) > m.noise(m.declared.Scale, m.sizes[h][row]):
 				m.class[h][row] = uniformRow
 			case positive == 1 && math.Abs(p[0]-1) <= 2*unit:
 				m.class[h][row] = firstRow
@@ -219,6 +206,16 @@ func (m *masker) classify() {
 			}
 		}
 	}
+}
+
+// spread is how far apart the scores of a row are by declaration.
+func (m *masker) spread(h, row int) float64 {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for col := range m.keys {
+		s := m.score(h, row, col)
+		lo, hi = min(lo, s), max(hi, s)
+	}
+	return hi - lo
 }
 
 func negative(p reference.Heads) (head, row int, ok bool) {
@@ -248,6 +245,9 @@ func (f MaskFinding) String() string {
 	}
 	if f.Softcap > 0 {
 		scores += fmt.Sprintf(", softcap %.6g", f.Softcap)
+	}
+	if f.Slopes != nil {
+		scores += fmt.Sprintf(", ALiBi slopes %.4g", f.Slopes)
 	}
 	if f.Sinks != nil {
 		scores += fmt.Sprintf(", sinks %.4g", f.Sinks)

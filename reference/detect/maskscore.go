@@ -6,10 +6,15 @@ import (
 	"slices"
 )
 
-// points are the cells that show scores: per row, q.k and the logarithm of the weight.
+// points are the cells of one row that show scores: q.k and the logarithm of the weight, and what goes on top of a score.
 type points struct {
-	dot, log []float64
-	size     float64 // what scores of the row round against, per unit of scale
+	head      int
+	dot, log  []float64
+	away      []float64 // distance from the row's own column
+	bias      []float64 // nil: none declared
+	size      float64   // what scores of the row round against, per unit of scale
+	most      float64   // the longest distance, and below the largest bias: what is added rounds, too
+	mostAdded float64
 }
 
 // points are those of rows with at least two weights that are not tiny.
@@ -21,10 +26,17 @@ func (m *masker) points() []points {
 			case nanRow, zeroRow, uniformRow, firstRow:
 				continue
 			}
-			var one points
+			one := points{head: h}
 			for col, v := range m.p[h].RawRowView(row) {
-				if v >= m.precision.least() {
-					one.dot, one.log = append(one.dot, m.dots[h][row][col]), append(one.log, math.Log(v))
+				if v < m.precision.least() {
+					continue
+				}
+				one.dot, one.log = append(one.dot, m.dots[h][row][col]), append(one.log, math.Log(v))
+				one.away = append(one.away, m.away(row, col))
+				one.most = max(one.most, m.away(row, col))
+				if m.declared.Bias != nil {
+					b := of(m.declared.Bias, h, row, col)
+					one.bias, one.mostAdded = append(one.bias, b), max(one.mostAdded, math.Abs(b))
 				}
 			}
 			if len(one.dot) > 1 {
@@ -36,22 +48,66 @@ func (m *masker) points() []points {
 	return out
 }
 
+// away is the distance of a column from the row's own.
+func (m *masker) away(row, col int) float64 {
+	return math.Abs(float64(col - row - m.declared.Diagonal))
+}
+
 // noise is what a log-probability may be off by: the score's rounding and the softmax's.
 func (m *masker) noise(scale, size float64) float64 {
 	return slack * m.precision.Unit() * (4 + math.Abs(scale)*size)
 }
 
-// fit is a hypothesis of the curve from q.k to score.
+// fit is a hypothesis of the scores.
 type fit struct {
 	scale, cap float64
-	worst      float64 // largest misfit over what rounding allows
+	slopes     []float64 // nil: none
+	bias       bool      // the declared one is added
+	worst      float64   // largest misfit over what rounding allows
 }
 
+// score is that of q.k, before anything is added.
 func (f fit) score(dot float64) float64 {
 	if f.cap == 0 {
 		return f.scale * dot
 	}
 	return f.cap * math.Tanh(f.scale*dot/f.cap)
+}
+
+// added is what goes on top of the score of point i.
+func (f fit) added(r points, i int) float64 {
+	sum := 0.0
+	if f.bias {
+		sum = r.bias[i]
+	}
+	if f.slopes != nil {
+		sum -= f.slopes[r.head] * r.away[i]
+	}
+	return sum
+}
+
+// noiseAdded is what rounding does to what is added.
+func (f fit) noiseAdded(r points, p Precision) float64 {
+	most := 0.0
+	if f.bias {
+		most = r.mostAdded
+	}
+	if f.slopes != nil {
+		most += math.Abs(f.slopes[r.head]) * r.most
+	}
+	return slack * p.Unit() * most
+}
+
+// score is that of a cell by the best fit.
+func (m *masker) score(h, row, col int) float64 {
+	s := m.best.score(m.dots[h][row][col])
+	if m.best.bias {
+		s += of(m.declared.Bias, h, row, col)
+	}
+	if m.best.slopes != nil {
+		s -= m.best.slopes[h] * m.away(row, col)
+	}
+	return s
 }
 
 // judge fills in how badly a fit misses: in each row the scores are known up to a constant.
@@ -60,11 +116,12 @@ func (m *masker) judge(f fit, rows []points) fit {
 	for _, r := range rows {
 		mean := 0.0
 		for i, dot := range r.dot {
-			mean += r.log[i] - f.score(dot)
+			mean += r.log[i] - f.score(dot) - f.added(r, i)
 		}
 		mean /= float64(len(r.dot))
+		noise := m.noise(f.scale, r.size) + f.noiseAdded(r, m.precision)
 		for i, dot := range r.dot {
-			miss := math.Abs(r.log[i]-f.score(dot)-mean) / m.noise(f.scale, r.size)
+			miss := math.Abs(r.log[i]-f.score(dot)-f.added(r, i)-mean) / noise
 			if !(miss <= f.worst) {
 				f.worst = miss
 			}
@@ -73,16 +130,16 @@ func (m *masker) judge(f fit, rows []points) fit {
 	return f
 }
 
-// linear is the least squares scale without a softcap.
-func linear(rows []points) (scale float64, ok bool) {
+// linear is the least squares scale without a softcap, under what a fit adds.
+func linear(f fit, rows []points) (scale float64, ok bool) {
 	var xy, xx float64
 	for _, r := range rows {
 		var mx, my float64
 		for i := range r.dot {
-			mx, my = mx+r.dot[i]/float64(len(r.dot)), my+r.log[i]/float64(len(r.dot))
+			mx, my = mx+r.dot[i]/float64(len(r.dot)), my+(r.log[i]-f.added(r, i))/float64(len(r.dot))
 		}
 		for i := range r.dot {
-			xy, xx = xy+(r.dot[i]-mx)*(r.log[i]-my), xx+(r.dot[i]-mx)*(r.dot[i]-mx)
+			xy, xx = xy+(r.dot[i]-mx)*(r.log[i]-f.added(r, i)-my), xx+(r.dot[i]-mx)*(r.dot[i]-mx)
 		}
 	}
 	return xy / xx, xx > 0
@@ -101,7 +158,7 @@ func (m *masker) capped(start fit, rows []points) fit {
 			for i, dot := range r.dot {
 				x := f.scale * dot / f.cap
 				t := math.Tanh(x)
-				da[i], db[i], res[i] = dot*(1-t*t), t-x*(1-t*t), r.log[i]-f.cap*t
+				da[i], db[i], res[i] = dot*(1-t*t), t-x*(1-t*t), r.log[i]-f.cap*t-f.added(r, i)
 				ma, mb, mr = ma+da[i]/n, mb+db[i]/n, mr+res[i]/n
 			}
 			for i := range da {
@@ -122,7 +179,6 @@ func (m *masker) capped(start fit, rows []points) fit {
 
 // fitScores finds scale and softcap, and whether KV heads are repeated or tiled.
 func (m *masker) fitScores(f *MaskFinding) {
-	m.curve = fit{scale: m.declared.Scale, cap: m.declared.Softcap}.score
 	best, ok := m.bestFit()
 	if kv := len(m.k); ok && best.worst > 1 && kv > 1 && kv < m.heads {
 		repeated := m.dots
@@ -145,57 +201,80 @@ func (m *masker) fitScores(f *MaskFinding) {
 			"check that these are the q and k that were used: rotated, of the same heads"})
 		return
 	}
-	f.Scale, f.Softcap, m.known = best.scale, best.cap, true
-	m.curve = best.score
+	f.Scale, f.Softcap, f.Slopes, f.best, m.known = best.scale, best.cap, best.slopes, best, true
+	m.best = best
 }
 
-// bestFit is the declared curve if it fits, else the simplest that does, else the nearest.
+// bestFit is the declared scores if they fit, else the simplest that do, else the nearest.
 func (m *masker) bestFit() (fit, bool) {
 	rows := m.points()
-	scale, ok := linear(rows)
-	if !ok {
+	declared := fit{scale: m.declared.Scale, cap: m.declared.Softcap, slopes: m.declared.Slopes, bias: m.declared.Bias != nil}
+	if _, ok := linear(declared, rows); !ok {
 		return fit{}, false
 	}
-	best := m.judge(fit{scale: m.declared.Scale, cap: m.declared.Softcap}, rows)
-	if best.worst <= 1 {
-		return best, true
-	}
+	best := m.judge(declared, rows)
 	keep := func(f fit) bool {
-		if f.worst < best.worst || math.IsNaN(best.worst) {
+		if f = m.judge(f, rows); f.worst < best.worst || math.IsNaN(best.worst) {
 			best = f
 		}
 		return best.worst <= 1
 	}
-	freedom := 0
-	largest := 0.0
+	if best.worst <= 1 || m.rescaled(declared, rows, keep) || m.readded(declared, rows, keep) || m.recapped(declared, rows, keep) ||
+		m.resloped(declared, rows, keep) {
+		return best, true
+	}
+	for _, f := range m.otherwise(declared) {
+		if m.rescaled(f, rows, keep) {
+			break
+		}
+	}
+	return best, true
+}
+
+// rescaled tries other scales, without a softcap.
+func (m *masker) rescaled(f fit, rows []points, keep func(fit) bool) bool {
+	f.cap = 0
+	if keep(f) {
+		return true
+	}
+	scale, _ := linear(f, rows)
+	for _, f.scale = range []float64{nice(scale, 1e-5*math.Abs(scale)), scale} {
+		if keep(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// recapped tries softcaps.
+func (m *masker) recapped(f fit, rows []points, keep func(fit) bool) bool {
+	freedom, largest := 0, 0.0
 	for _, r := range rows {
 		freedom += len(r.dot) - 1
 		lo, hi := extremes(r.dot)
 		largest = max(largest, -lo, hi)
 	}
-	round := nice(scale, 1e-5*math.Abs(scale))
-	if keep(m.judge(fit{scale: m.declared.Scale}, rows)) || keep(m.judge(fit{scale: round}, rows)) || keep(m.judge(fit{scale: scale}, rows)) {
-		return best, true
-	}
 	for _, cap := range slices.Compact([]float64{m.declared.Softcap, 50, 30, 20, 15, 10, 5, 100, 2}) {
 		if cap == 0 {
 			continue
 		}
-		if keep(m.judge(fit{scale: m.declared.Scale, cap: cap}, rows)) {
-			break
+		f.scale, f.cap = m.declared.Scale, cap
+		if keep(f) {
+			return true
 		}
 		if freedom < 3 {
 			continue // as many unknowns as there are numbers
 		}
-		refined := m.capped(fit{scale: m.declared.Scale, cap: cap}, rows)
+		refined := m.capped(f, rows)
 		if !(refined.scale > 0 && refined.cap > 0 && refined.scale*largest < 32*refined.cap) {
 			continue // a step function fits any two levels
 		}
-		if keep(m.judge(fit{scale: m.declared.Scale, cap: nice(refined.cap, 1e-3*refined.cap)}, rows)) || keep(refined) {
-			break
+		f.cap = nice(refined.cap, 1e-3*refined.cap)
+		if keep(f) || keep(refined) {
+			return true
 		}
 	}
-	return best, true
+	return false
 }
 
 // judgeScores compares what was found with what was declared.
@@ -224,137 +303,5 @@ func (m *masker) judgeScores(f *MaskFinding) {
 	default:
 		f.Faults = append(f.Faults, Fault{WrongSoftcap, fmt.Sprintf("%.6g, declared %.6g", f.Softcap, m.declared.Softcap), "take the cap of the model's configuration"})
 	}
-}
-
-// fitSinks finds the logit that takes the rest of each row's weight.
-func (m *masker) fitSinks(f *MaskFinding) {
-	unit := m.precision.Unit()
-	if !m.known && m.declared.Sinks == nil && !m.lacking() {
-		return
-	}
-	sinks, any := make([]float64, m.heads), false
-	for h := range m.heads {
-		sinks[h] = math.Inf(-1)
-		type estimate struct{ value, off float64 }
-		var all []estimate
-		for row := range m.rows {
-			if c := m.class[h][row]; c == nanRow || c == zeroRow {
-				continue
-			}
-			sum, weight := 0.0, math.Inf(-1)
-			for col, v := range m.p[h].RawRowView(row) {
-				sum += v
-				if v > 0 {
-					weight = logAdd(weight, m.curve(m.dots[h][row][col]))
-				}
-			}
-			rest, off := 1-sum, float64(m.keys+8)*slack*unit
-			if rest < -off {
-				f.Faults = append(f.Faults, Fault{WrongSum, fmt.Sprintf("row %d of head %d sums to %.6g", row, h, sum), "divide by the sum of all weights"})
-				return
-			}
-			if rest > off {
-				all = append(all, estimate{math.Log(rest/sum) + weight, off/rest + off + m.noise(f.scaleOr(m.declared.Scale), m.sizes[h][row])})
-			}
-		}
-		if len(all) == 0 {
-			continue
-		}
-		best := slices.MinFunc(all, func(a, b estimate) int {
-			if a.off < b.off {
-				return -1
-			}
-			return 1
-		})
-		for _, e := range all {
-			if math.Abs(e.value-best.value) > 2*(e.off+best.off) {
-				f.Faults = append(f.Faults, Fault{WrongSum, fmt.Sprintf("rows of head %d lack weight that no one sink explains", h), "divide by the sum of the visible weights"})
-				return
-			}
-		}
-		sinks[h], any = nice(best.value, best.off), true
-		if m.declared.Sinks != nil && math.Abs(m.declared.Sinks[h]-best.value) <= 2*best.off {
-			sinks[h] = m.declared.Sinks[h]
-		}
-	}
-	if any {
-		f.Sinks = sinks
-	}
-}
-
-func (f *MaskFinding) scaleOr(declared float64) float64 {
-	if math.IsNaN(f.Scale) {
-		return declared
-	}
-	return f.Scale
-}
-
-// lacking says whether a row sums to less than 1.
-func (m *masker) lacking() bool {
-	for h := range m.heads {
-		for row := range m.rows {
-			sum := 0.0
-			for _, v := range m.p[h].RawRowView(row) {
-				sum += v
-			}
-			if m.class[h][row] != zeroRow && math.Abs(1-sum) > float64(m.keys+8)*slack*m.precision.Unit() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func logAdd(a, b float64) float64 {
-	if a < b {
-		a, b = b, a
-	}
-	if math.IsInf(b, -1) {
-		return a
-	}
-	return a + math.Log1p(math.Exp(b-a))
-}
-
-// judgeSinks compares sinks. One too weak to lack in any row cannot be told from none.
-func (m *masker) judgeSinks(f *MaskFinding) {
-	if f.Faults.Has(WrongSum) {
-		return
-	}
-	for h := range m.heads {
-		found, want := math.Inf(-1), math.Inf(-1)
-		if f.Sinks != nil {
-			found = f.Sinks[h]
-		}
-		if m.declared.Sinks != nil {
-			want = m.declared.Sinks[h]
-		}
-		if found == want || math.IsInf(found, -1) && !m.shows(h, want, f) {
-			continue
-		}
-		detail := fmt.Sprintf("head %d: %.6g, declared %.6g", h, found, want)
-		switch {
-		case math.IsInf(found, -1):
-			detail = fmt.Sprintf("head %d: none, declared %.6g", h, want)
-		case math.IsInf(want, -1):
-			detail = fmt.Sprintf("head %d: %.6g, none declared", h, found)
-		}
-		f.Faults = append(f.Faults, Fault{WrongSink, detail, "add exp(sink) to the denominator of every row, unscaled"})
-		return
-	}
-}
-
-// shows says whether a sink would be seen in head h: whether it takes more than rounding from some row.
-func (m *masker) shows(h int, sink float64, f *MaskFinding) bool {
-	for row := range m.rows {
-		weight := math.Inf(-1)
-		for col, v := range m.p[h].RawRowView(row) {
-			if v > 0 {
-				weight = logAdd(weight, m.curve(m.dots[h][row][col]))
-			}
-		}
-		if !math.IsInf(weight, -1) && 1/(1+math.Exp(weight-sink)) > 2*float64(m.keys+8)*slack*m.precision.Unit() {
-			return true
-		}
-	}
-	return false
+	m.judgeAdded(f)
 }
