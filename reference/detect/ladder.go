@@ -21,6 +21,12 @@ type Cell struct {
 	RoPE          *reference.RoPE    // turns the keys, row t to its Position(t), and the query; nil: none
 	QueryPosition int                // to which the query turns
 	Visible       func(key int) bool // nil: every key
+	// What comes between the scores and their softmax. A cell that is a score comes before it.
+	Softcap float64   // c tanh(s/c) in place of a score s; 0: none
+	Bias    []float64 // one a key, added; nil: none
+	Slope   float64   // of ALiBi: slope times |key - Own| is taken off
+	Own     int       // key at which the query stands
+	Sink    *float64  // one more logit, which has no value; nil: none
 }
 
 // Format is how the numbers of a rung are rounded.
@@ -149,6 +155,10 @@ func (c Cell) check(op string) error {
 		return badShape(op, "a query of %d and keys of %d elements", len(c.Query), dim)
 	case c.Column < 0 || c.Column >= columns:
 		return badArgument(op, "column %d of %d", c.Column, columns)
+	case c.Bias != nil && len(c.Bias) != keys:
+		return badShape(op, "a bias of %d for %d keys", len(c.Bias), keys)
+	case !(c.Softcap >= 0) || math.IsInf(c.Softcap, 1):
+		return badArgument(op, "softcap %v is not a number from 0 on", c.Softcap)
 	case c.Visible != nil && !slices.ContainsFunc(counting(keys), c.Visible):
 		return tooLittle(op, "the query sees no key; needs one")
 	}
@@ -205,32 +215,73 @@ func (c Cell) compute(f Format) []stage {
 		}
 		return sum
 	}
-	scores, most := make([]float64, keys), -1
+	scores := make([]float64, keys)
 	for key := range k {
 		s := dot(dim, func(i int) float64 { return q[i] }, func(i int) float64 { return k[key][i] })
 		scores[key] = f.Between.Round(f.Sum.Round(s * f.Sum.Round(c.Scale)))
-		if c.sees(key) && (most < 0 || scores[key] > scores[most]) {
-			most = key
-		}
 	}
 	if c.Values == nil {
 		return append(out, stage{"score", []float64{scores[c.Column]}, 0})
 	}
-	out = append(out, stage{"scores", scores, most})
-	// Softmax in the precision of sums, as all do, whatever is stored.
-	weights, total := make([]float64, keys), 0.0
+	out = append(out, stage{"scores", scores, c.most(scores)})
+	if c.Softcap > 0 || c.Bias != nil || c.Slope != 0 {
+		scores = c.change(f, scores)
+		out = append(out, stage{"scores as changed", scores, c.most(scores)})
+	}
+	weights := c.softmax(f, scores)
+	out = append(out, stage{"probabilities", weights, c.most(weights)})
+	value := dot(keys, func(i int) float64 { return weights[i] }, func(i int) float64 { return f.Between.Round(c.Values.At(i, c.Column)) })
+	return append(out, stage{"context", []float64{f.Between.Round(value)}, 0})
+}
+
+// most is the visible element that is largest.
+func (c Cell) most(of []float64) int {
+	most := -1
+	for key, x := range of {
+		if c.sees(key) && (most < 0 || x > of[most]) {
+			most = key
+		}
+	}
+	return most
+}
+
+// change gives scores their form before the softmax: softcap, bias, ALiBi.
+func (c Cell) change(f Format, scores []float64) []float64 {
+	out := make([]float64, len(scores))
+	for key, s := range scores {
+		if c.Softcap > 0 {
+			bent := f.Sum.Round(math.Tanh(f.Sum.Round(s / f.Sum.Round(c.Softcap))))
+			s = f.Sum.Round(f.Sum.Round(c.Softcap) * bent)
+		}
+		if c.Bias != nil {
+			s = f.Sum.Round(s + f.Between.Round(c.Bias[key]))
+		}
+		if c.Slope != 0 {
+			s = f.Sum.Round(s - f.Sum.Round(f.Sum.Round(c.Slope)*math.Abs(float64(key-c.Own))))
+		}
+		out[key] = f.Between.Round(s)
+	}
+	return out
+}
+
+// softmax is in the precision of sums, as in all of them, whatever is stored.
+func (c Cell) softmax(f Format, scores []float64) []float64 {
+	weights, total, most := make([]float64, len(scores)), 0.0, scores[c.most(scores)]
+	if c.Sink != nil {
+		sink := f.Between.Round(*c.Sink)
+		most = max(most, sink)
+		total = f.Sum.Round(math.Exp(f.Sum.Round(sink - most)))
+	}
 	for key, s := range scores {
 		if c.sees(key) {
-			weights[key] = f.Sum.Round(math.Exp(f.Sum.Round(s - scores[most])))
+			weights[key] = f.Sum.Round(math.Exp(f.Sum.Round(s - most)))
 			total = f.Sum.Round(total + weights[key])
 		}
 	}
 	for key := range weights {
 		weights[key] = f.Between.Round(f.Sum.Round(weights[key] / total))
 	}
-	out = append(out, stage{"probabilities", weights, most})
-	value := dot(keys, func(i int) float64 { return weights[i] }, func(i int) float64 { return f.Between.Round(c.Values.At(i, c.Column)) })
-	return append(out, stage{"context", []float64{f.Between.Round(value)}, 0})
+	return weights
 }
 
 func (c Cell) sees(key int) bool { return c.Visible == nil || c.Visible(key) }

@@ -167,10 +167,42 @@ func TestLadderRefusals(t *testing.T) {
 		{Cell{Query: q, Keys: k, Values: mat.NewDense(2, 2, nil)}, "detect: Ladder: shapes do not fit: 3 keys and 2 values"},
 		{Cell{Query: q, Keys: k, Column: 3}, "detect: Ladder: bad argument: column 3 of 3"},
 		{Cell{Query: q, Keys: k, Visible: func(int) bool { return false }}, "detect: Ladder: too little data: the query sees no key; needs one"},
+		{Cell{Query: q, Keys: k, Bias: q}, "detect: Ladder: shapes do not fit: a bias of 2 for 3 keys"},
+		{Cell{Query: q, Keys: k, Softcap: math.NaN()}, "detect: Ladder: bad argument: softcap NaN is not a number from 0 on"},
 		{Cell{Query: q, Keys: k, RoPE: &reference.RoPE{Rotary: 4, Base: 1}}, "detect: Ladder: reference: ApplyRoPE: bad argument: rotary 4 is not an even number from 2 to the head dim 2"},
 	} {
 		if _, err := Ladder(c.cell); err == nil || err.Error() != c.text {
 			t.Errorf("%v\nwant %s", err, c.text)
+		}
+	}
+}
+
+// What a variant does to the scores is a rung's business too: its float64 rung is the reference's, and each part of it matters.
+func TestLadderOfVariants(t *testing.T) {
+	for trial := range right(200) {
+		r := seeded(33, trial)
+		keys, dim := r.between(2, 20), 2*r.between(1, 8)
+		q, k, v := r.matrix(1, dim), r.matrix(keys, dim), r.matrix(keys, 3)
+		q.Scale(pick(r, 1., 5), q)
+		own, sink := r.IntN(keys), r.NormFloat64()
+		c := Cell{Query: q.RawRowView(0), Keys: k, Values: v, Column: 2, Softcap: pick(r, 2., 20), Bias: r.matrix(1, keys).RawRowView(0),
+			Slope: pick(r, 0.5, 0.25), Own: own, Sink: &sink, Visible: func(key int) bool { return key <= own }}
+		ladder := must[Rungs](t)(Ladder(c))
+		variant := reference.Variant{Softcap: c.Softcap, Bias: one(c.Bias), Slopes: []float64{c.Slope}, Diagonal: own, Sinks: []float64{sink}}
+		want := must[reference.Heads](t)(variant.Attention(reference.Heads{q}, reference.Heads{k}, reference.Heads{v}, 1/math.Sqrt(float64(dim)), reference.Causal(own)))
+		if got := ladder[0].Value; !(math.Abs(got-want[0].At(0, 2)) <= 1e-13) {
+			t.Fatalf("trial %d: float64 %v, want %v", trial, got, want[0].At(0, 2))
+		}
+		if len(ladder[1].Steps) != 4 || ladder[1].Steps[1].Name != "scores as changed" || !(ladder[1].Error <= 1e-5 && ladder[5].Error >= ladder[1].Error) {
+			t.Fatalf("trial %d:\n%v", trial, ladder)
+		}
+		for name, without := range map[string]func(*Cell){
+			"softcap": func(c *Cell) { c.Softcap = 0 }, "bias": func(c *Cell) { c.Bias = nil }, "sink": func(c *Cell) { c.Sink = nil },
+		} {
+			less := c
+			if without(&less); keys > 2 && own > 1 && must[Rungs](t)(Ladder(less))[0].Value == ladder[0].Value {
+				t.Errorf("trial %d: without %s it is the same", trial, name)
+			}
 		}
 	}
 }
