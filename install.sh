@@ -32,6 +32,7 @@ usage() {
 		             set up, and run 2,000 cells of all kinds in one kernel: what they leave
 		  bench-cell set up, and measure what a cell takes, against stock GoNB and ipykernel with matplotlib
 		  bench-viz  set up, and measure what pictures take in JupyterLab
+		  versus     set up, and do one tutorial step in attnb, PyTorch with matplotlib, and BertViz (gigabytes of Python)
 		  uninstall  remove the kernel from your own Jupyter
 		  help       this text
 
@@ -286,6 +287,15 @@ bench_viz() {
 	python bench/viz </dev/null 2>build/bench-viz.log || die "a target was missed, or a picture failed: see above and build/bench-viz.log"
 }
 
+versus() {
+	set_up
+	say "installing what is compared with, in build/versus-venv"
+	"$venv/bin/python" -m venv build/versus-venv
+	build/versus-venv/bin/python -m pip install --quiet -r bench/versus/requirements.txt
+	say "measuring: this takes two minutes, and wants a machine that does nothing else"
+	python bench/versus --peer build/versus-venv/bin/python </dev/null 2>build/versus.log || die "a step failed: see above and build/versus.log"
+}
+
 # browser installs Debian's Chromium for the browser tests, where that can be done without asking.
 browser() {
 	if [[ -n $(type -P chromium || type -P chromium-browser || type -P google-chrome) ]]; then
@@ -414,6 +424,7 @@ case ${1:-} in
 	test) run_tests ;;
 	bench-cell) bench_cell ;;
 	bench-viz) bench_viz ;;
+	versus) versus ;;
 	uninstall) uninstall_for_user ;;
 	help | -h | --help) usage ;;
 	*)
