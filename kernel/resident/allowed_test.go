@@ -1,9 +1,11 @@
 package resident
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
+	"github.com/attnb/attnb/kernel/resident/store"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -31,10 +33,10 @@ func TestAllowedCellsInPictures(t *testing.T) {
 		hidden := 0
 		values := c.download(of.x)
 		m := metaOf(p, of.x)
-		a := arrange(m)
+		a := store.ViewOf(m)
 		for i, v := range values {
-			h, row, col := a.place(i)
-			sees := a.sees(h, row, col)
+			h, row, col := a.Place(i)
+			sees := a.Sees(h, row, col)
 			if want := cells[(of.first+row)*5+col] != 0; sees != want || sees != (v != 0) {
 				t.Errorf("%v: head %d, row %d, column %d: seen %v, want %v; value %v", of.x.Shape, h, row, col, sees, want, v)
 			}
@@ -42,8 +44,8 @@ func TestAllowedCellsInPictures(t *testing.T) {
 				hidden++
 			}
 		}
-		if hidden != of.hidden || a.hidden(len(values)) != of.hidden || a.h != of.heads {
-			t.Errorf("%v: %d cells hidden, %d counted, want %d", of.x.Shape, hidden, a.hidden(len(values)), of.hidden)
+		if report := c.check(of.x).Text; hidden != of.hidden || !contains(report, fmt.Sprintf("(masked: %d)", of.hidden)) || a.H != of.heads {
+			t.Errorf("%v: %d cells hidden, want %d\n%s", of.x.Shape, hidden, of.hidden, report)
 		}
 		c.do(wire.Request{Kind: wire.KindPicture, IDs: []int{of.x.ID}})
 	}
@@ -69,8 +71,13 @@ func TestAllowedCellsInPictures(t *testing.T) {
 	}
 }
 
-func metaOf(p *process, x wire.Tensor) meta {
-	p.s.store.mu.Lock()
-	defer p.s.store.unlock()
-	return p.s.store.tensors[x.ID].node.meta
+// metaOf is what a tensor is, by the store.
+func metaOf(p *process, x wire.Tensor) store.Meta {
+	p.s.store.Lock()
+	defer p.s.store.Unlock()
+	found, err := p.s.store.Get("test", x.ID)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return found.Node.Meta
 }

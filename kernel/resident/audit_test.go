@@ -8,11 +8,12 @@ import (
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/cudaops/host"
+	"github.com/attnb/attnb/kernel/resident/chain"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
 // ask asks a question about tensors, given as role and tensor.
-func (c client) ask(topic string, p wire.Params, settings []wire.Fact, roles []string, xs ...wire.Tensor) wire.Answer {
+func (c caller) ask(topic string, p wire.Params, settings []wire.Fact, roles []string, xs ...wire.Tensor) wire.Answer {
 	c.t.Helper()
 	a := c.do(wire.Request{Kind: wire.KindAsk, IDs: ids(xs), Params: p, Question: &wire.Question{Topic: topic, Roles: roles, Settings: settings}})
 	if a.Finding == nil {
@@ -27,7 +28,7 @@ func (c client) ask(topic string, p wire.Params, settings []wire.Fact, roles []s
 	return a
 }
 
-func (c client) audit(x wire.Tensor, given ...wire.Tensor) wire.Answer {
+func (c caller) audit(x wire.Tensor, given ...wire.Tensor) wire.Answer {
 	c.t.Helper()
 	roles := []string{"out"}
 	for i := range given {
@@ -39,7 +40,7 @@ func (c client) audit(x wire.Tensor, given ...wire.Tensor) wire.Answer {
 // steps is an attention step by step, from fused rows to the projected result.
 type steps struct{ q, k, v, rq, rk, s, p, ctx, merged, out, end wire.Tensor }
 
-func (c client) stepByStep(heads, seq, dim int) (x steps) {
+func (c caller) stepByStep(heads, seq, dim int) (x steps) {
 	hidden := heads * dim
 	rows := c.run1(wire.OpLinear, wire.Params{}, c.random(1, fused, seq, 40), c.random(2, []string{"out", "in"}, 3*hidden, 40))
 	split := c.run(wire.OpSplit, wire.Params{Layout: wire.LayoutNeoX, Heads: heads}, rows)
@@ -152,7 +153,7 @@ func TestAuditSampled(t *testing.T) {
 		if wrong {
 			b.scale = 1.01
 		}
-		p := tight(t, b, Budget{Cells: 1 << 12})
+		p := tight(t, b, chain.Budget{Cells: 1 << 12})
 		c := p.dial()
 		x := c.stepByStep(3, 40, 8)
 		a := c.audit(x.end)

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/attnb/attnb/kernel/resident/chain"
 	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/reference"
 )
@@ -47,7 +48,7 @@ func must[T any](x T, err error) T {
 
 // turned rotates x as r says.
 func turned(x reference.Heads, r wire.Params) reference.Heads {
-	return must(reference.ApplyRoPE(x, referenceRoPE(r)))
+	return must(reference.ApplyRoPE(x, chain.ReferenceRoPE(r)))
 }
 
 // fusedBy is a row of q, k and v in a layout, by what Split makes of column numbers.
@@ -99,7 +100,7 @@ func each(x reference.Heads, f func(row, col int, v float64) float64) reference.
 
 // flatHeads reads a tensor as one row.
 func flatHeads(x reference.Heads) reference.Heads {
-	all := flat(x)
+	all := chain.Flat(x)
 	return reference.Heads{mat.NewDense(1, len(all), all)}
 }
 
@@ -175,7 +176,7 @@ func layoutFaults() []shipped {
 		return must(reference.Attention(q, expanded(gk, 4, tiled), expanded(gv, 4, tiled), scale, reference.Causal(0)))
 	}
 	merged := reference.Heads{must(reference.Merge(context(false)))}
-	untransposed := reference.Heads{mat.NewDense(7, 24, flat(context(false)))}
+	untransposed := reference.Heads{mat.NewDense(7, 24, chain.Flat(context(false)))}
 	// Two shards, each [q k v] of its heads, read as one: with two KV heads that is the grouped layout.
 	sharded := mat.NewDense(7, 24+24, nil)
 	for shard := range 2 {
@@ -288,7 +289,7 @@ func TestShippedFaults(t *testing.T) {
 						if other, ok := wrong[role]; ok {
 							x = other
 						}
-						data, shape := packedHeads(x)
+						data, shape := packed(x)
 						axes := hsd
 						switch {
 						case role == "rows" && s.topic == "layout", role == "merged":
@@ -316,4 +317,17 @@ func TestShippedFaults(t *testing.T) {
 			})
 		}
 	}
+}
+
+// packed are values in the order of an upload.
+func packed(x reference.Heads) (data []float32, shape []int) {
+	rows, dim := x[0].Dims()
+	for _, m := range x {
+		for i := range rows {
+			for _, v := range mat.Row(nil, i, m) {
+				data = append(data, float32(v))
+			}
+		}
+	}
+	return data, []int{len(x), rows, dim}
 }

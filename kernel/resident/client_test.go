@@ -69,18 +69,18 @@ func (l testLog) Write(b []byte) (int, error) {
 
 func onHost(t *testing.T) *process { return start(t, host.New(host.Options{Workers: 2})) }
 
-// client is a connection with the calls that tests need. A call that fails ends the test.
-type client struct {
+// caller is a connection with the calls that tests need. A call that fails ends the test.
+type caller struct {
 	t *testing.T
 	*wire.Conn
 }
 
-func (p *process) dial() client {
+func (p *process) dial() caller {
 	p.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		c, err := wire.Dial(p.socket)
 		if err == nil {
-			return client{p.t, c}
+			return caller{p.t, c}
 		}
 		if time.Now().After(deadline) {
 			p.t.Fatal(err)
@@ -88,7 +88,7 @@ func (p *process) dial() client {
 	}
 }
 
-func (c client) do(r wire.Request) wire.Answer {
+func (c caller) do(r wire.Request) wire.Answer {
 	c.t.Helper()
 	a, err := c.Do(r)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c client) do(r wire.Request) wire.Answer {
 }
 
 // random uploads seeded values.
-func (c client) random(seed uint64, axes []string, shape ...int) wire.Tensor {
+func (c caller) random(seed uint64, axes []string, shape ...int) wire.Tensor {
 	c.t.Helper()
 	n := 1
 	for _, s := range shape {
@@ -116,32 +116,32 @@ func (c client) random(seed uint64, axes []string, shape ...int) wire.Tensor {
 	return a.Tensors[0]
 }
 
-func (c client) run(op wire.Op, p wire.Params, in ...wire.Tensor) []wire.Tensor {
+func (c caller) run(op wire.Op, p wire.Params, in ...wire.Tensor) []wire.Tensor {
 	c.t.Helper()
 	return c.do(wire.Request{Kind: wire.KindRun, Op: op, Params: p, IDs: ids(in)}).Tensors
 }
 
-func (c client) run1(op wire.Op, p wire.Params, in ...wire.Tensor) wire.Tensor {
+func (c caller) run1(op wire.Op, p wire.Params, in ...wire.Tensor) wire.Tensor {
 	c.t.Helper()
 	return c.run(op, p, in...)[0]
 }
 
-func (c client) name(x wire.Tensor, name string) {
+func (c caller) name(x wire.Tensor, name string) {
 	c.t.Helper()
 	c.do(wire.Request{Kind: wire.KindName, IDs: []int{x.ID}, Name: name})
 }
 
-func (c client) get(name string) wire.Tensor {
+func (c caller) get(name string) wire.Tensor {
 	c.t.Helper()
 	return c.do(wire.Request{Kind: wire.KindGet, Name: name}).Tensors[0]
 }
 
-func (c client) check(x wire.Tensor) wire.Answer {
+func (c caller) check(x wire.Tensor) wire.Answer {
 	c.t.Helper()
 	return c.do(wire.Request{Kind: wire.KindCheck, IDs: []int{x.ID}})
 }
 
-func (c client) download(x wire.Tensor) []float32 {
+func (c caller) download(x wire.Tensor) []float32 {
 	c.t.Helper()
 	data, err := c.Download(wire.Request{Kind: wire.KindDownload, IDs: []int{x.ID}})
 	if err != nil {

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attnb/attnb/kernel/resident/store"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-func (c client) upload(axes []string, shape []int, v []float32) wire.Tensor {
+func (c caller) upload(axes []string, shape []int, v []float32) wire.Tensor {
 	c.t.Helper()
 	a, err := c.Upload(wire.Request{Kind: wire.KindUpload, Shape: shape, Axes: axes}, v)
 	if err != nil {
@@ -19,7 +20,7 @@ func (c client) upload(axes []string, shape []int, v []float32) wire.Tensor {
 	return a.Tensors[0]
 }
 
-func (c client) compare(mine, expected wire.Tensor, within float64) wire.Answer {
+func (c caller) compare(mine, expected wire.Tensor, within float64) wire.Answer {
 	c.t.Helper()
 	return c.do(wire.Request{Kind: wire.KindCompare, IDs: []int{mine.ID, expected.ID}, Within: within})
 }
@@ -34,7 +35,7 @@ func TestCompare(t *testing.T) {
 	q := c.run1(wire.OpRoPE, wire.Params{Rotary: 8, Offset: 3}, x)
 	c.name(q, "q")
 	values := c.download(q)
-	swapped := permute(values, []int{4, 9, 16}, []int{1, 0, 2})
+	swapped := store.Permute(values, []int{4, 9, 16}, []int{1, 0, 2})
 	plant := func(v []float32, at int, by float64) []float32 {
 		v = append([]float32(nil), v...)
 		v[at] += float32(by)

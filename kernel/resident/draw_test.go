@@ -13,7 +13,7 @@ import (
 )
 
 // drawn is the picture of a drawing, which is kept under build/ where that is asked for.
-func (c client) drawn(d wire.Drawing, r wire.Request, in ...wire.Tensor) wire.Display {
+func (c caller) drawn(d wire.Drawing, r wire.Request, in ...wire.Tensor) wire.Display {
 	c.t.Helper()
 	r.Kind, r.Draw, r.IDs = wire.KindDraw, &d, ids(in)
 	v, err := c.Display(c.do(r).DisplayID)
@@ -25,7 +25,7 @@ func (c client) drawn(d wire.Drawing, r wire.Request, in ...wire.Tensor) wire.Di
 }
 
 // keep writes the PNG of a display for people to look at: PICTURES=dir.
-func (c client) keep(v wire.Display) {
+func (c caller) keep(v wire.Display) {
 	c.t.Helper()
 	for _, p := range v.Parts {
 		if dir := os.Getenv("PICTURES"); dir != "" && p.MIME != "text/plain" {
@@ -60,7 +60,7 @@ func wants(t *testing.T, got string, want ...string) {
 }
 
 // layer is q, k, v of 4 heads, 2 of them for keys and values, and their scores and probabilities.
-func (c client) layer(queries, keys int) (k, v, scored, p wire.Tensor) {
+func (c caller) layer(queries, keys int) (k, v, scored, p wire.Tensor) {
 	q, k := c.random(1, hsd, 4, queries, 8), c.random(2, hsd, 2, keys, 8)
 	scored = c.run1(wire.OpScores, causal, q, k)
 	return k, c.random(3, hsd, 2, keys, 8), scored, c.run1(wire.OpSoftmax, wire.Params{}, scored)
@@ -68,7 +68,7 @@ func (c client) layer(queries, keys int) (k, v, scored, p wire.Tensor) {
 
 func TestDrawings(t *testing.T) {
 	p := onHost(t)
-	each := func(name string, f func(c client)) {
+	each := func(name string, f func(c caller)) {
 		t.Run(name, func(t *testing.T) {
 			c := p.dial()
 			defer c.Close()
@@ -77,7 +77,7 @@ func TestDrawings(t *testing.T) {
 		})
 	}
 	tokens := strings.Fields(`The cat </script> "sat" on the mat`)
-	each("layers", func(c client) {
+	each("layers", func(c caller) {
 		_, _, _, soft := c.layer(7, 7)
 		one := c.run1(wire.OpIndex, wire.Params{Axis: "heads", Index: 2}, soft)
 		for s, quantity := range []string{"entropy (bits)", "distance (keys)", "weight on key 0"} {
@@ -85,7 +85,7 @@ func TestDrawings(t *testing.T) {
 			wants(c.t, got, "Heatmap of 3 layer x 4 head ("+quantity+")", "3 cells not there")
 		}
 	})
-	each("statistics", func(c client) {
+	each("statistics", func(c caller) {
 		_, _, _, soft := c.layer(7, 7)
 		a := c.do(wire.Request{Kind: wire.KindPicture, IDs: ids([]wire.Tensor{soft}), Draw: &wire.Drawing{Statistics: true}, Labels: tokens})
 		v, err := c.Display(a.DisplayID)
@@ -95,7 +95,7 @@ func TestDrawings(t *testing.T) {
 		c.keep(v)
 		wants(c.t, plainText(c.t, v), "head 3: entropy ", " bits, distance ", " keys, sink ")
 	})
-	each("gallery", func(c client) {
+	each("gallery", func(c caller) {
 		_, _, _, soft := c.layer(7, 7)
 		a := c.do(wire.Request{Kind: wire.KindPicture, Style: wire.StyleGallery, IDs: ids([]wire.Tensor{soft}), Labels: tokens})
 		v, err := c.Display(a.DisplayID)
@@ -108,7 +108,7 @@ func TestDrawings(t *testing.T) {
 		}
 		plainText(c.t, v)
 	})
-	each("trace", func(c client) {
+	each("trace", func(c caller) {
 		_, v, scored, soft := c.layer(7, 7)
 		got := plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectTrace, Query: 4, Heads: []int{3}}, wire.Request{Labels: tokens}, scored, v))
 		wants(c.t, got, "head 3, query 4 “on”. 5 charts over 7 key.", "5 of 7 keys are seen", "masked: 2 positions, first key 5 “the”", "share of the context (share)")
@@ -118,7 +118,7 @@ func TestDrawings(t *testing.T) {
 		}
 		wants(c.t, got, fmt.Sprintf("to %.9g at", most)) // the device's own probabilities
 	})
-	each("window", func(c client) {
+	each("window", func(c caller) {
 		q, k := c.random(1, hsd, 4, 7, 8), c.random(2, hsd, 2, 7, 8)
 		scored := c.run1(wire.OpScores, wire.Params{Mask: wire.MaskCausal, Window: 3}, q, k)
 		got := plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectTrace, Query: 5, Heads: []int{0}}, wire.Request{}, scored, k))
@@ -137,7 +137,7 @@ func TestDrawings(t *testing.T) {
 			c.t.Error(err)
 		}
 	})
-	each("decoding", func(c client) {
+	each("decoding", func(c caller) {
 		_, _, _, prompt := c.layer(4, 4)
 		steps := []wire.Tensor{prompt}
 		for keys := 5; keys <= 7; keys++ {
@@ -149,7 +149,7 @@ func TestDrawings(t *testing.T) {
 		got = plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectDecoding, Heads: []int{1}}, wire.Request{Log: true}, steps...))
 		wants(c.t, got, "Heatmap of 7 query x 7 key (probability)")
 	})
-	each("timeline", func(c client) {
+	each("timeline", func(c caller) {
 		turned := func(rows, offset int) wire.Tensor {
 			return c.run1(wire.OpRoPE, wire.Params{Rotary: 8, Offset: offset}, c.random(9, hsd, 2, rows, 8))
 		}
@@ -165,14 +165,14 @@ func TestDrawings(t *testing.T) {
 		v := c.run1(wire.OpAppend, wire.Params{}, c.random(1, shd, 3, 2, 8), c.random(2, shd, 1, 2, 8))
 		wants(c.t, plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectTimeline}, wire.Request{}, v)), "Heatmap of 4 slot x 2 step (step written)")
 	})
-	each("writes", func(c client) {
+	each("writes", func(c caller) {
 		d := wire.Drawing{Subject: wire.SubjectTimeline}
 		for i, slot := range []int{0, 1, 3, 3, 0} {
 			d.Writes = append(d.Writes, wire.CacheWrite{Slots: []int{slot}, Positions: []int{i}})
 		}
 		wants(c.t, plainText(c.t, c.drawn(d, wire.Request{Text: "ring </script>"})), "ring </script>. Heatmap of 4 slot x 5 step (position). From 0 at slot 0, step 0 to 4 at slot 0, step 4", "hole in 3 cells, first at slot 2, step 2", "overwritten in 2 cells, first at slot 0, step 4", "4 slots and 1 hole at the end. 2 rows overwritten")
 	})
-	each("rotation", func(c client) {
+	each("rotation", func(c caller) {
 		d := wire.Drawing{Subject: wire.SubjectRotation, Rows: 16, Rotations: []wire.Params{{Rotary: 8}, {Rotary: 8, Offset: 3, Base: 500}}}
 		wants(c.t, plainText(c.t, c.drawn(d, wire.Request{})), "2 heatmaps on one scale, each of 4 pair x 16 row (angle (rad))", "rotary 8, half-split, offset 3, base 500, envelope: q and k at any angle")
 		d.Rotations[1].Interleaved = true
@@ -182,7 +182,7 @@ func TestDrawings(t *testing.T) {
 		})
 	})
 	for _, show := range []wire.Difference{wire.DifferenceSigned, wire.DifferenceSteps} {
-		each(fmt.Sprintf("compare %d", show), func(c client) {
+		each(fmt.Sprintf("compare %d", show), func(c caller) {
 			_, _, _, soft := c.layer(7, 7)
 			data := c.download(soft)
 			data[2*49+5*7+3] += 0.25
@@ -210,7 +210,7 @@ func TestDrawings(t *testing.T) {
 				wants(c.t, got, "From -0.25 at head 2, query 5")
 			}
 		})
-		each(fmt.Sprintf("check %d", show), func(c client) {
+		each(fmt.Sprintf("check %d", show), func(c caller) {
 			_, _, scored, _ := c.layer(7, 7)
 			r := c.do(wire.Request{Kind: wire.KindCheck, IDs: []int{scored.ID}, Draw: &wire.Drawing{Difference: show}})
 			v, err := c.Display(r.DisplayID)

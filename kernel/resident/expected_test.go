@@ -2,7 +2,6 @@ package resident
 
 import (
 	"go/parser"
-	"math"
 	"strings"
 	"testing"
 
@@ -10,7 +9,7 @@ import (
 )
 
 // turned is a layer whose queries were rotated with an offset, from a named row of fused values; its probabilities.
-func (c client) turned(offset int) (rows, p wire.Tensor) {
+func (c caller) turned(offset int) (rows, p wire.Tensor) {
 	rows = c.random(5, fused, 7, 2*3*8)
 	c.name(rows, "qkv")
 	qkv := c.run(wire.OpSplit, wire.Params{Layout: wire.LayoutNeoX, Heads: 2, KVHeads: 2}, rows)
@@ -62,17 +61,6 @@ func TestExpected(t *testing.T) {
 	} {
 		if _, err := c.Do(wire.Request{Kind: wire.KindExplore, IDs: []int{mine.ID}, Expected: id}); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
-		}
-	}
-}
-
-func TestInWords(t *testing.T) {
-	for want, x := range map[string][2]float64{
-		"relative L2 error 0, they agree": {0, 0}, "relative L2 error 1e-07, they agree to rounding": {1e-14, 1}, "relative L2 error 0.0001, near but not to rounding": {1e-8, 1},
-		"relative L2 error 1, they differ": {4, 4}, "relative L2 error not finite, they differ": {math.NaN(), 1}, "relative L2 error not finite, they differ ": {1, 0},
-	} {
-		if got := inWords(x[0], x[1]); got != strings.TrimSpace(want) {
-			t.Errorf("%g: %s, want %s", x, got, want)
 		}
 	}
 }

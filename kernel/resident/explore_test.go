@@ -7,18 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attnb/attnb/kernel/resident/show"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
 // chain makes probabilities of fused rows, queries and keys turned as rq and rk say.
-func (c client) chain(qkv wire.Tensor, layout wire.Layout, rq, rk, scores wire.Params) wire.Tensor {
+func (c caller) chain(qkv wire.Tensor, layout wire.Layout, rq, rk, scores wire.Params) wire.Tensor {
 	c.t.Helper()
 	qkvs := c.run(wire.OpSplit, wire.Params{Layout: layout, Heads: 3}, qkv)
 	q, k := c.run1(wire.OpRoPE, rq, qkvs[0]), c.run1(wire.OpRoPE, rk, qkvs[1])
 	return c.run1(wire.OpSoftmax, wire.Params{}, c.run1(wire.OpScores, scores, q, k))
 }
 
-func (c client) explore(x wire.Tensor, controls ...wire.Control) wire.Display {
+func (c caller) explore(x wire.Tensor, controls ...wire.Control) wire.Display {
 	c.t.Helper()
 	a := c.do(wire.Request{Kind: wire.KindExplore, IDs: []int{x.ID}, Text: "p", Controls: controls})
 	d, err := c.Display(a.DisplayID)
@@ -28,7 +29,7 @@ func (c client) explore(x wire.Tensor, controls ...wire.Control) wire.Display {
 	return d
 }
 
-func (c client) png(x wire.Tensor) []byte {
+func (c caller) png(x wire.Tensor) []byte {
 	c.t.Helper()
 	d, err := c.Display(c.do(wire.Request{Kind: wire.KindPicture, IDs: []int{x.ID}, Text: "p"}).DisplayID)
 	if err != nil {
@@ -260,7 +261,7 @@ func TestExplorationsAreBounded(t *testing.T) {
 	p := onHost(t)
 	c := p.dial()
 	var first wire.Exploration
-	for i := range maxExplorations + 1 {
+	for i := range show.MaxLive + 1 {
 		x := c.random(uint64(i), hsd, 2, 3, 4)
 		y := c.run1(wire.OpRoPE, wire.Params{Rotary: 4}, x)
 		e := c.explore(y, wire.Control{Name: "offset"}).Exploration
@@ -269,7 +270,7 @@ func TestExplorationsAreBounded(t *testing.T) {
 		}
 	}
 	c.Close()
-	p.settle(maxExplorations * 4 * 2 * 3 * 4)
+	p.settle(show.MaxLive * 4 * 2 * 3 * 4)
 	d := p.dial()
 	if _, err := d.Rerun(first.ID, nil); err == nil || !strings.Contains(err.Error(), "run its cell again") {
 		t.Errorf("the oldest: %v", err)

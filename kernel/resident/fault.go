@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/kernel/resident/store"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -26,39 +27,28 @@ func (e *FaultError) Error() string { return fmt.Sprintf("%s failed in %s: %v", 
 // Unwrap returns what the device said.
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// faultAnswer is the error of a request at which a fault of the device showed.
-type faultAnswer struct {
-	answer *wire.Error
-	op     string // the request's
-	cause  *cudaops.DeviceError
-}
-
-func (e *faultAnswer) Error() string { return e.answer.Message }
-
-func (e *faultAnswer) Unwrap() error { return e.answer }
-
 // lastPictures is how long a process waits, before it ends, for the proxy to fetch what cells have shown.
 const lastPictures = 500 * time.Millisecond
 
 // fail notes that the device failed, once, leaves word of what is lost, and completes the answer.
-func (s *server) fail(f *faultAnswer) {
+func (s *server) fail(f *store.DeviceFault) {
 	s.faultMu.Lock()
 	defer s.faultMu.Unlock()
 	if s.fault == nil {
-		s.fault = s.newFault(f.cause)
+		s.fault = s.newFault(f.Cause)
 		s.log.Error("the device failed", "op", s.fault.Op, "error", s.fault.Err)
-		s.lost = s.remains()
+		s.lost = s.store.Remains()
 		if err := s.saveNames(s.fault); err != nil {
 			s.log.Error("what is lost", "error", err)
 		}
 		go func() {
-			for end := time.Now().Add(lastPictures); s.displays.count() > 0 && time.Now().Before(end); {
+			for end := time.Now().Add(lastPictures); s.gallery.Waiting() > 0 && time.Now().Before(end); {
 				time.Sleep(5 * time.Millisecond)
 			}
 			s.stop()
 		}()
 	}
-	f.answer.Message = fmt.Sprintf("%s: %v. %s. A fresh device process starts", f.op, s.fault, s.lost)
+	f.Answer.Message = fmt.Sprintf("%s: %v. %s. A fresh device process starts", f.Op, s.fault, s.lost)
 }
 
 func (s *server) newFault(cause *cudaops.DeviceError) *FaultError {
@@ -74,9 +64,7 @@ func (s *server) newFault(cause *cudaops.DeviceError) *FaultError {
 	if errors.As(cause.Err, &named) && named.Unwrap() != nil {
 		f.Err = named.Unwrap()
 	}
-	s.store.mu.Lock()
-	f.Cell = s.store.cell
-	s.store.unlock()
+	f.Cell = s.store.CellNow()
 	return f
 }
 
@@ -88,21 +76,4 @@ func (s *server) faulted(r wire.Request) error {
 		return nil
 	}
 	return wire.Errorf(wire.DeviceFault, "%v. %s. A fresh device process starts", s.fault, s.lost)
-}
-
-// remains says what is lost: "Lost are \"k\", \"q\" and 2 tensors without a name".
-func (s *server) remains() string {
-	s.store.mu.Lock()
-	defer s.store.unlock()
-	var named []string
-	unnamed := len(s.store.tensors)
-	seen := map[*tensor]bool{}
-	for name, n := range s.store.names {
-		named = append(named, quote(name))
-		if !seen[n.t] {
-			seen[n.t] = true
-			unnamed--
-		}
-	}
-	return lossWords(named, unnamed)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
-	"strings"
 )
 
 // record is what a device process leaves for the next one, in a file: the names that it holds, why they were lost where it knows,
@@ -55,12 +53,8 @@ func (s *server) saveNames(fault *FaultError) error {
 	}
 	s.recordMu.Lock() // a later write holds later names
 	defer s.recordMu.Unlock()
-	s.store.mu.Lock()
-	r := record{Lost: s.store.lost}
-	for name := range s.store.names {
-		r.Names = append(r.Names, name)
-	}
-	slices.Sort(r.Names)
+	names, lost, changes := s.store.Record()
+	r := record{Names: names, Lost: lost}
 	if fault != nil {
 		r.Fault = fmt.Sprintf("when %s failed in %s", fault.Device, fault.Op)
 		if fault.Cell > 0 {
@@ -68,8 +62,7 @@ func (s *server) saveNames(fault *FaultError) error {
 		}
 	}
 	data, err := json.Marshal(r)
-	s.saved = s.store.changes
-	s.store.unlock()
+	s.saved = changes
 	if err != nil {
 		return err
 	}
@@ -80,40 +73,19 @@ func (s *server) saveNames(fault *FaultError) error {
 	return os.Rename(next, s.record)
 }
 
+// changed says that a name has come or gone since the record was written.
+func (s *server) changed() bool {
+	s.recordMu.Lock()
+	defer s.recordMu.Unlock()
+	return s.store.NameChanges() != s.saved
+}
+
 // keepRecord writes the record where a name has come or gone.
 func (s *server) keepRecord() {
-	s.store.mu.Lock()
-	changed := s.record != "" && s.store.changes != s.saved
-	s.store.unlock()
-	if !changed {
+	if s.record == "" || !s.changed() {
 		return
 	}
 	if err := s.saveNames(nil); err != nil {
 		s.log.Warn("names", "error", err)
-	}
-}
-
-// lossWords lists names, most of them at least.
-func lossWords(named []string, unnamed int) string {
-	const most = 12
-	slices.Sort(named)
-	var parts []string
-	parts = append(parts, named[:min(len(named), most)]...)
-	if more := len(named) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more names", more))
-	}
-	switch {
-	case unnamed == 1:
-		parts = append(parts, "a tensor without a name")
-	case unnamed > 1:
-		parts = append(parts, fmt.Sprintf("%d tensors without a name", unnamed))
-	}
-	switch n := len(parts); n {
-	case 0:
-		return "No tensor is lost"
-	case 1:
-		return "Lost is " + parts[0]
-	default:
-		return "Lost are " + strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
 	}
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/cudaops/host"
+	"github.com/attnb/attnb/kernel/resident/show"
 	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/reference"
 )
 
-func (c client) mapOf(p wire.Params, m wire.Map, in ...wire.Tensor) (wire.Display, error) {
+func (c caller) mapOf(p wire.Params, m wire.Map, in ...wire.Tensor) (wire.Display, error) {
 	a, err := c.Do(wire.Request{Kind: wire.KindMap, IDs: ids(in), Params: p, Map: &m})
 	if err != nil {
 		return wire.Display{}, err
@@ -23,7 +24,7 @@ func (c client) mapOf(p wire.Params, m wire.Map, in ...wire.Tensor) (wire.Displa
 	return c.Display(a.DisplayID)
 }
 
-func (c client) live(p wire.Params, in ...wire.Tensor) *wire.LiveMap {
+func (c caller) live(p wire.Params, in ...wire.Tensor) *wire.LiveMap {
 	c.t.Helper()
 	d, err := c.mapOf(p, wire.Map{Live: true}, in...)
 	if err != nil || d.Map == nil {
@@ -182,7 +183,7 @@ func TestMapLifetimes(t *testing.T) {
 	p.settle(0)
 	x := b.random(3, hsd, 1, 5, 5)
 	first := b.live(wire.Params{}, x).ID
-	for range maxMaps {
+	for range show.MaxLive {
 		b.live(wire.Params{}, x)
 	}
 	if _, err := b.Tile(first, wire.Map{}); err == nil {

@@ -15,6 +15,10 @@ import (
 	"time"
 
 	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/kernel/resident/chain"
+	"github.com/attnb/attnb/kernel/resident/judge"
+	"github.com/attnb/attnb/kernel/resident/show"
+	"github.com/attnb/attnb/kernel/resident/store"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -30,23 +34,21 @@ type Options struct {
 	// them. It is gone after an end in order. Empty: none.
 	Record string
 	// Budget bounds what is computed again in float64.
-	Budget Budget
+	Budget chain.Budget
 	// Log receives connections, faults and panics. Nil: nothing is logged.
 	Log *slog.Logger
 }
 
 // server is the state that all connections share.
 type server struct {
-	d            *cudaops.Device
-	store        *store
-	displays     *displays
-	explorations *explorations
-	maps         maps
-	tasks        tasks
-	budget       Budget
-	log          *slog.Logger
-	ctx          context.Context // of Serve
-	stop         context.CancelFunc
+	d       *cudaops.Device
+	store   *store.Store
+	gallery *show.Gallery
+	tasks   tasks
+	budget  chain.Budget
+	log     *slog.Logger
+	ctx     context.Context // of Serve
+	stop    context.CancelFunc
 
 	faultMu sync.Mutex
 	fault   *FaultError // the device failed: this process ends
@@ -68,8 +70,9 @@ func newServer(ctx context.Context, o Options) *server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{d: o.Device, store: newStore(), displays: newDisplays(), explorations: newExplorations(), log: log, record: o.Record, budget: o.Budget.whole()}
+	s := &server{d: o.Device, store: store.New(), log: log, record: o.Record, budget: o.Budget}
 	s.ctx, s.stop = context.WithCancel(ctx)
+	s.gallery = show.New(s.ctx, s.d, s.store)
 	return s
 }
 
@@ -80,9 +83,11 @@ func (s *server) serve(o Options) error {
 	if err != nil {
 		return fmt.Errorf("resident: %w", err)
 	}
-	if s.store.lost, err = readRecord(o.Record); err != nil {
+	lost, err := readRecord(o.Record)
+	if err != nil {
 		log.Warn("what an earlier process held", "error", err)
 	}
+	s.store.SetLost(lost)
 	if o.Lifeline != nil {
 		go s.watch(o.Lifeline)
 	}
@@ -117,9 +122,8 @@ func (s *server) serve(o Options) error {
 	if s.fault != nil {
 		return fmt.Errorf("resident: %w", s.fault)
 	}
-	s.store.endExplorations(s.explorations.take(0))
-	s.maps.end(0)
-	s.store.clear()
+	s.gallery.Close()
+	s.store.Clear()
 	if o.Record != "" {
 		if err := os.Remove(o.Record); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			log.Warn("names", "error", err)
@@ -180,16 +184,6 @@ func (cs *connections) closeAll() {
 
 func (cs *connections) wait() { cs.wg.Wait() }
 
-// clear ends every tensor.
-func (s *store) clear() {
-	s.mu.Lock()
-	defer s.unlock()
-	for _, t := range s.tensors {
-		s.end(t)
-	}
-	clear(s.names)
-}
-
 // listen makes the socket, which only this user reaches. A live server on it is an error; a stale socket is replaced.
 func listen(path string) (*net.UnixListener, error) {
 	dir, err := os.Stat(filepath.Dir(path))
@@ -224,18 +218,14 @@ func listen(path string) (*net.UnixListener, error) {
 
 // conn is one client.
 type conn struct {
+	*store.Client
 	s     *server
 	c     *net.UnixConn
-	in    *wire.Reader    // of c
-	ctx   context.Context // ends with the client
+	in    *wire.Reader // of c
 	leave context.CancelFunc
-	d     *cudaops.Device // under ctx
-	task  atomic.Pointer[task]
+	judge *judge.Judge
+	now   atomic.Pointer[store.Progress] // of the request that is answered
 	hello bool
-	held  map[*tensor]bool // tensors that this client has a handle of
-
-	trials map[int]*trial // questions that wait for a function of the client's
-	asked  int            // how many there were
 }
 
 func (s *server) serveConn(nc *net.UnixConn) {
@@ -243,12 +233,14 @@ func (s *server) serveConn(nc *net.UnixConn) {
 		s.log.Warn("refused a connection", "error", err)
 		return
 	}
-	c := &conn{s: s, c: nc, in: wire.NewReader(nc), held: map[*tensor]bool{}}
-	c.ctx, c.leave = context.WithCancel(withTask(s.ctx, &c.task))
-	defer c.leave()
-	c.d = s.d.Under(c.ctx)
-	defer c.releaseAll()
-	defer c.endTrials()
+	c := &conn{s: s, c: nc, in: wire.NewReader(nc)}
+	ctx, leave := context.WithCancel(store.WithProgress(s.ctx, &c.now))
+	defer leave()
+	c.leave = leave
+	c.Client = store.NewClient(ctx, s.d, s.store)
+	defer c.Close()
+	c.judge = judge.New(c.Client, s.gallery, s.budget)
+	defer c.judge.Close()
 	for {
 		body, err := wire.ReadFrame(c.in)
 		if err != nil {
@@ -329,15 +321,4 @@ func (p *payload) skip() error {
 	p.read = true
 	_, err := io.CopyN(io.Discard, p.r, int64(p.n))
 	return err
-}
-
-// releaseAll lets go of what only this client held.
-func (c *conn) releaseAll() {
-	c.s.store.mu.Lock()
-	defer c.s.store.unlock()
-	for t := range c.held {
-		if c.s.store.tensors[t.id] == t {
-			c.s.store.unhold(t)
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attnb/attnb/kernel/resident/store"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -18,16 +19,16 @@ func TestTasks(t *testing.T) {
 	}
 	a, b := ts.begin("Check"), ts.begin("RoPE")
 	a.began = a.began.Add(-3 * time.Second)
-	var current atomic.Pointer[task]
-	current.Store(a)
-	ctx, stop := context.WithCancel(withTask(t.Context(), &current))
+	var current atomic.Pointer[store.Progress]
+	current.Store(&a.progress)
+	ctx, stop := context.WithCancel(store.WithProgress(t.Context(), &current))
 	defer stop()
-	taskOf(ctx).advance(0.25)
-	taskOf(ctx).advance(math.NaN())
+	store.ProgressOf(ctx).Advance(0.25)
+	store.ProgressOf(ctx).Advance(math.NaN())
 	if ts.describe(&s, 0); s.Running != "Check" || s.RunningFor < 3000 || s.RunningFor > 60_000 || s.Done != 0.25 || s.Waiting != 1 {
 		t.Errorf("two run: %+v", s)
 	}
-	taskOf(ctx).advance(1 + 1e-9)
+	store.ProgressOf(ctx).Advance(1 + 1e-9)
 	if ts.describe(&s, 0); s.Done != 1 {
 		t.Errorf("done: %+v", s)
 	}
@@ -36,14 +37,14 @@ func TestTasks(t *testing.T) {
 	if ts.describe(&s, 0); s.Running != "RoPE" || s.Done != 0 || s.Waiting != 0 {
 		t.Errorf("one runs: %+v", s)
 	}
-	b.step(0.5, 0.9)
+	b.progress.Step(0.5, 0.9)
 	if ts.describe(&s, 0.25); s.Done != 0.6 {
 		t.Errorf("a quarter of the step from 0.5 to 0.9: %+v", s)
 	}
 	ts.end(b)
 	current.Store(nil)
-	taskOf(ctx).advance(1)
-	taskOf(t.Context()).advance(1)
+	store.ProgressOf(ctx).Advance(1)
+	store.ProgressOf(t.Context()).Advance(1)
 }
 
 // Another client sees a check run, and how much of it is done.

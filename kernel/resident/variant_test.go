@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attnb/attnb/cudaops/host"
+	"github.com/attnb/attnb/kernel/resident/chain"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -19,7 +20,7 @@ type variantCase struct {
 	extras []wire.Tensor
 }
 
-func variantsOf(c client) []variantCase {
+func variantsOf(c caller) []variantCase {
 	hqk := []string{"heads", "query", "key"}
 	bias, row := c.random(11, hqk, 4, 5, 9), c.random(12, []string{"query", "key"}, 1, 9)
 	sinks := c.random(13, []string{"heads"}, 4)
@@ -71,7 +72,7 @@ func TestVariants(t *testing.T) {
 	rowsMajor := c.run1(wire.OpSwap, wire.Params{}, q)
 	for _, of := range variantsOf(c) {
 		t.Run(of.name, func(t *testing.T) {
-			c := client{t, c.Conn}
+			c := caller{t, c.Conn}
 			scores, softmax := of.split()
 			whole := of.params
 			whole.Mask = wire.MaskCausal
@@ -108,14 +109,14 @@ func near(t *testing.T, what string, got, want []float32, within float64) {
 
 // Where a chain is too large to compute again, rows of it are: each as in the whole.
 func TestVariantsInSamples(t *testing.T) {
-	p := tight(t, host.New(host.Options{}), Budget{Cells: 1, Work: 1, Time: time.Minute})
+	p := tight(t, host.New(host.Options{}), chain.Budget{Cells: 1, Work: 1, Time: time.Minute})
 	c := p.dial()
 	defer c.Close()
 	q, k, v := c.random(1, hsd, 4, 5, 8), c.random(2, hsd, 2, 9, 8), c.random(3, hsd, 2, 9, 8)
 	rowsMajor := c.run1(wire.OpSwap, wire.Params{}, q)
 	for _, of := range variantsOf(c) {
 		t.Run(of.name, func(t *testing.T) {
-			c := client{t, c.Conn}
+			c := caller{t, c.Conn}
 			scores, softmax := of.split()
 			whole := of.params
 			whole.Mask = wire.MaskCausal
