@@ -209,6 +209,8 @@ def different_lines(before: str, after: str) -> list[tuple[str, str]]:
 # Lines and parts of a report that tell how rounding fell, which another processor may do otherwise.
 ROUNDING = [
     re.compile(r"(^Check |^Compare |^Audit ).*?(: pass).*"),
+    re.compile(r"(: holds);.*()"),
+    re.compile(r"()[\d.e+-]+, L2 [\d.e+-]+ of [\d.e+-]+()"),
     re.compile(r"^()( +)(max abs|relative L2|error/|worst|\d+ equal|\d+ rounding|\d+ zero|\d+ masked).*"),
 ]
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")

@@ -71,6 +71,13 @@ def test_a_changed_text_is_found() -> None:
     assert changed(check, check.replace("pass", "FAIL"))
     assert changed(check, check.replace("0 failed", "1 failed"))
     assert changed(check, check + "\n  and more")
+    law = "RowsSum: pass: rows sum to 1: holds; off by 3e-08 at head 1 row 3"
+    assert changed(law, law.replace("head 1", "head 0")) == []
+    assert changed(law, law.replace("holds", "BROKEN"))
+    audit = "  1  RoPE    [heads 2, seq 12]    0.24, L2 4.3e-08 of 3.1e-07    0.24, L2 4.3e-08 of 3.1e-07"
+    assert changed(audit, audit.replace("0.24", "0.3")) == []
+    assert changed(audit, audit.replace("seq 12", "seq 13"))
+    assert changed(audit, audit + " FAIL")
     assert changed("weight 0.25 of head 3", "weight 0.2500001 of head 3") == []
     assert changed("weight 0.25 of head 3", "weight 0.26 of head 3")
     assert changed("weight 0.25 of head 3", "weight 0.25 of head 2")
