@@ -93,6 +93,7 @@ type MaskFinding struct {
 	Diagnosis
 	Scale        float64   // NaN where no row tells
 	Softcap      float64   // 0: none
+	Slopes       []float64 // of ALiBi, one a head; nil: none
 	Sinks        []float64 // one a head
 	LastVisible  []float64 // key - query of the last visible key lies between these two; infinite where none is hidden
 	FirstVisible []float64 // the same of the first
@@ -103,9 +104,9 @@ type MaskFinding struct {
 	Undecided    []string  // what the data cannot tell
 }
 
-// FindMask says by which rule probabilities p [heads, query, key] came from q and k, rotated as the scores saw them: scale, softcap, sink,
-// alignment and diagonal of the mask, window, padding, packed documents, what rows hold that see nothing. The options declare it, as
-// those of [Prefill]; without any every query sees every key, at scale 1/sqrt(dim).
+// FindMask says by which rule probabilities p [heads, query, key] came from q and k, rotated as the scores saw them: scale, softcap, ALiBi,
+// bias, sink, alignment and diagonal of the mask, window, padding, packed documents, allowed cells, what rows hold that see nothing. The
+// options declare it, all of those of [Prefill]; without any every query sees every key, at scale 1/sqrt(dim).
 //
 //	attn.FindMask(q, k, p, attn.Causal, attn.Window(4096))
 func FindMask(q, k, p Tensor, declared ...FindOption) MaskFinding {
@@ -118,7 +119,7 @@ func FindMask(q, k, p Tensor, declared ...FindOption) MaskFinding {
 }
 
 func maskFinding(d Diagnosis, f facts) MaskFinding {
-	return MaskFinding{d, f.number("scale"), f.number("softcap"), f.of("sinks").Numbers, f.of("last visible").Numbers, f.of("first visible").Numbers,
+	return MaskFinding{d, f.number("scale"), f.number("softcap"), f.of("slopes").Numbers, f.of("sinks").Numbers, f.of("last visible").Numbers, f.of("first visible").Numbers,
 		int(f.number("empty rows")), f.word("empty"), f.ints("hidden keys"), f.ints("documents"), f.of("undecided").Words}
 }
 

@@ -18,7 +18,7 @@ func BenchmarkRoPE(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if f, err := RoPE(x, y, right, Float32); err != nil || len(f.Faults) != 2 {
+		if f, err := RoPE(b.Context(), x, y, right, Float32); err != nil || len(f.Faults) != 2 {
 			b.Fatal(f, err)
 		}
 	}
@@ -33,7 +33,7 @@ func BenchmarkLayout(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if f, err := Layout(rows, d, Parts{K: k}); err != nil || !f.Faults.Has(WrongLayout) {
+		if f, err := Layout(b.Context(), rows, d, Parts{K: k}); err != nil || !f.Faults.Has(WrongLayout) {
 			b.Fatal(f, err)
 		}
 	}
@@ -50,7 +50,7 @@ func BenchmarkMask(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if f, err := Mask(q, k, p, Rule{Causal: true}, Float32); err != nil || !f.Faults.Has(WrongDiagonal) {
+		if f, err := Mask(b.Context(), q, k, p, Rule{Causal: true}, Float32); err != nil || !f.Faults.Has(WrongDiagonal) {
 			b.Fatal(f, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -45,7 +46,7 @@ func (f CacheFinding) String() string {
 // Cache looks at what the slots of a cache [KV, T, d] hold: rows [KV, n, d] are all rows that were to be cached, unrotated, in order,
 // and slot t is to hold row t. rope says how a key is rotated before it is cached, row t to Position(t); nil for values, and for keys
 // that are cached before RoPE. A row is known by the lengths of its pairs, which no rotation changes; its position by the angles.
-func Cache(rows, cached reference.Heads, rope *reference.RoPE, p Precision) (CacheFinding, error) {
+func Cache(ctx context.Context, rows, cached reference.Heads, rope *reference.RoPE, p Precision) (CacheFinding, error) {
 	const op = "Cache"
 	rs, err := measure(op, "rows", rows)
 	if err != nil {
@@ -66,10 +67,14 @@ func Cache(rows, cached reference.Heads, rope *reference.RoPE, p Precision) (Cac
 	if largest(rows) == 0 {
 		return CacheFinding{}, tooLittle(op, "rows are 0 everywhere; needs rows that differ")
 	}
-	c := cacher{rows, cached, rs, rope, p}
+	c := cacher{rows, cached, rs, rope, p, newWatch(ctx)}
 	f := CacheFinding{Slots: make([]Slot, cs.rows)}
 	for slot := range f.Slots {
+		c.watch.at(slot, len(f.Slots))
 		f.Slots[slot] = c.slot(slot)
+	}
+	if err := c.watch.finish(op); err != nil {
+		return CacheFinding{}, err
 	}
 	f.judge(c)
 	return f, nil
@@ -81,6 +86,7 @@ type cacher struct {
 	shape        // of rows
 	rope         *reference.RoPE
 	precision    Precision
+	watch        *watch
 }
 
 // slot finds the row that a slot holds: its own if that fits, else the first that does.
@@ -104,6 +110,9 @@ func (c cacher) slot(slot int) Slot {
 		}
 	}
 	for _, row := range candidates {
+		if c.watch.stopped() {
+			break
+		}
 		if position, known, ok := c.holds(slot, row); ok {
 			out.Row, out.Position, out.Known = row, position, known
 			return out

@@ -21,10 +21,10 @@ func TestCacheSilent(t *testing.T) {
 	for trial := range right(20) {
 		r := seeded(40, trial)
 		rows, cached, rope := cachedBy(t, r)
-		if f := must[CacheFinding](t)(Cache(rows, cached, &rope, Float32)); f.Faults != nil {
+		if f := must[CacheFinding](t)(Cache(t.Context(), rows, cached, &rope, Float32)); f.Faults != nil {
 			t.Fatalf("trial %d: %+v: %v", trial, rope, f)
 		}
-		if f := must[CacheFinding](t)(Cache(rows, rows, nil, Float32)); f.Faults != nil {
+		if f := must[CacheFinding](t)(Cache(t.Context(), rows, rows, nil, Float32)); f.Faults != nil {
 			t.Fatalf("trial %d: values: %v", trial, f)
 		}
 	}
@@ -92,7 +92,7 @@ func TestCachePlanted(t *testing.T) {
 				r := seeded(41, trial)
 				rows, cached, rope := cachedBy(t, r)
 				cached, slot := c.plant(t, r, rows, cached, rope)
-				f := must[CacheFinding](t)(Cache(rows, cached, &rope, Float32))
+				f := must[CacheFinding](t)(Cache(t.Context(), rows, cached, &rope, Float32))
 				// The fault by its name, and nothing else but what follows from it.
 				others := slices.ContainsFunc(f.Faults, func(o Fault) bool {
 					return o.Kind != c.kind && o.Kind != Duplicate
@@ -132,7 +132,7 @@ func TestCacheHoleReport(t *testing.T) {
 			}
 		}
 	}
-	found := must[CacheFinding](t)(Cache(rows, cache, &rope, Float32))
+	found := must[CacheFinding](t)(Cache(t.Context(), rows, cache, &rope, Float32))
 	want := `length: 13 slots for 12 rows; count the rows that were appended, less those that were trimmed
 hole: slots 9; write each row at the length before it; stale data is not 0
 misplaced row: slots 10 (holds row 9), 11 (holds row 10), 12 (holds row 11); write each row at the length before it
@@ -168,13 +168,13 @@ func TestSlotsTrimAndRewind(t *testing.T) {
 func TestCacheRefusals(t *testing.T) {
 	r := seeded(43, 0)
 	x := r.heads(2, 3, 8)
-	if _, err := Cache(x, r.heads(2, 3, 6), nil, Float32); !errors.Is(err, reference.ErrShape) {
+	if _, err := Cache(t.Context(), x, r.heads(2, 3, 6), nil, Float32); !errors.Is(err, reference.ErrShape) {
 		t.Error(err)
 	}
-	if _, err := Cache(zeros(shape{1, 2, 2}), zeros(shape{1, 2, 2}), nil, Float32); !errors.Is(err, ErrTooLittle) {
+	if _, err := Cache(t.Context(), zeros(shape{1, 2, 2}), zeros(shape{1, 2, 2}), nil, Float32); !errors.Is(err, ErrTooLittle) {
 		t.Error(err)
 	}
-	if _, err := Cache(x, x, &reference.RoPE{Rotary: 3, Base: 1}, Float32); !errors.Is(err, reference.ErrArgument) {
+	if _, err := Cache(t.Context(), x, x, &reference.RoPE{Rotary: 3, Base: 1}, Float32); !errors.Is(err, reference.ErrArgument) {
 		t.Error(err)
 	}
 }

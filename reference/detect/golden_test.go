@@ -143,7 +143,7 @@ func TestLayoutGolden(t *testing.T) {
 			want.RoPE = &reference.RoPE{Rotary: g.meta.Rotary, Base: g.meta.Base}
 		}
 		for _, declared := range []reference.Layout{reference.GPT2, reference.NeoX} {
-			f := must[LayoutFinding](t)(Layout(rows, Fused{Layout: declared, Heads: g.meta.Heads, Dim: g.meta.Dim}, want))
+			f := must[LayoutFinding](t)(Layout(t.Context(), rows, Fused{Layout: declared, Heads: g.meta.Heads, Dim: g.meta.Dim}, want))
 			if (declared == layout) != (f.Faults == nil) || declared != layout && f.Faults.kinds() != string(WrongLayout) {
 				t.Errorf("%s declared %v: %v", name, declared, f)
 			}

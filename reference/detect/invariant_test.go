@@ -180,7 +180,7 @@ func TestProbe(t *testing.T) {
 	causal := Rule{Causal: true, Diagonal: 3}
 	same := func(f Attention, declared Rule, kinds string) {
 		t.Helper()
-		found := must[ProbeFinding](t)(Probe(f, g, declared, Float32))
+		found := must[ProbeFinding](t)(Probe(t.Context(), f, g, declared, Float32))
 		if found.Faults.kinds() != kinds {
 			t.Errorf("%v, want %q", found, kinds)
 		}
@@ -214,7 +214,7 @@ func TestProbe(t *testing.T) {
 		return out, err
 	})
 	same(capped, causal, string(NotLinear))
-	if _, err := Probe(capped, Geometry{Heads: 3, KVHeads: 2, Rows: 1, Keys: 1, Dim: 1}, causal, Float32); !errors.Is(err, reference.ErrArgument) {
+	if _, err := Probe(t.Context(), capped, Geometry{Heads: 3, KVHeads: 2, Rows: 1, Keys: 1, Dim: 1}, causal, Float32); !errors.Is(err, reference.ErrArgument) {
 		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -60,9 +61,9 @@ func (f LayoutFinding) Tie() bool { return len(f.Fits) > 1 }
 
 // Layout ranks every hypothesis of how rows [S, (H+2 KV) d] hold q, k and v by its residual against the parts that are known:
 // GPT-2, NeoX, grouped and sharded layouts, each order of q, k and v, head-major and dim-major, elements within a head
-// permuted as for the other pairing of RoPE, KV heads tiled, heads merged without transposing. It looks at the first 32 rows, at all where
-// heads were merged: where a column is wrong, it is wrong in every row.
-func Layout(rows *mat.Dense, declared Fused, want Parts) (LayoutFinding, error) {
+// permuted as for the other pairing of RoPE, KV heads tiled, heads merged without transposing. It looks at the first 32 rows: where a
+// column is wrong, it is wrong in every row.
+func Layout(ctx context.Context, rows *mat.Dense, declared Fused, want Parts) (LayoutFinding, error) {
 	const op = "Layout"
 	if declared.KVHeads == 0 {
 		declared.KVHeads = declared.Heads
@@ -82,7 +83,11 @@ func Layout(rows *mat.Dense, declared Fused, want Parts) (LayoutFinding, error) 
 	}
 	right := declaredArrangement(declared)
 	l := layouter{rows: rows, declared: declared, want: want}
-	for _, a := range hypotheses {
+	w := newWatch(ctx)
+	for i, a := range hypotheses {
+		if !w.at(i, len(hypotheses)) {
+			return LayoutFinding{}, w.finish(op)
+		}
 		residual, err := l.residual(a)
 		if err != nil {
 			return LayoutFinding{}, fmt.Errorf("detect: %s: %w", op, err)

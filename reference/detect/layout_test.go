@@ -24,11 +24,11 @@ func TestLayoutFlatSplitOfNeoX(t *testing.T) {
 	rows := count(1, 12)
 	neoX := one([]float64{2, 3}, []float64{8, 9})
 	k := reference.Heads{matrix(neoX[0].RawRowView(0)), matrix(neoX[0].RawRowView(1))}
-	f := must[LayoutFinding](t)(Layout(rows, Fused{Layout: reference.GPT2, Heads: 2, Dim: 2}, Parts{K: k}))
+	f := must[LayoutFinding](t)(Layout(t.Context(), rows, Fused{Layout: reference.GPT2, Heads: 2, Dim: 2}, Parts{K: k}))
 	if !f.Faults.Has(WrongLayout) || f.Fits[0].Shards != 2 || !strings.Contains(f.String(), "NeoX (q k v of each head), declared GPT2") {
 		t.Error(f)
 	}
-	f = must[LayoutFinding](t)(Layout(rows, Fused{Layout: reference.NeoX, Heads: 2, Dim: 2}, Parts{K: k}))
+	f = must[LayoutFinding](t)(Layout(t.Context(), rows, Fused{Layout: reference.NeoX, Heads: 2, Dim: 2}, Parts{K: k}))
 	if f.Faults != nil {
 		t.Error(f)
 	}
@@ -42,11 +42,11 @@ func TestLayoutGrouped(t *testing.T) {
 		K: reference.Heads{matrix([]float64{2}), matrix([]float64{6})},
 		V: reference.Heads{matrix([]float64{3}), matrix([]float64{7})},
 	}
-	f := must[LayoutFinding](t)(Layout(rows, Fused{Layout: reference.Grouped, Heads: 4, KVHeads: 2, Dim: 1}, want))
+	f := must[LayoutFinding](t)(Layout(t.Context(), rows, Fused{Layout: reference.Grouped, Heads: 4, KVHeads: 2, Dim: 1}, want))
 	if f.Faults != nil {
 		t.Error(f)
 	}
-	f = must[LayoutFinding](t)(Layout(rows, Fused{Layout: reference.GPT2, Heads: 4, KVHeads: 2, Dim: 1}, want))
+	f = must[LayoutFinding](t)(Layout(t.Context(), rows, Fused{Layout: reference.GPT2, Heads: 4, KVHeads: 2, Dim: 1}, want))
 	if !f.Faults.Has(WrongLayout) || !strings.Contains(f.String(), "Grouped") {
 		t.Error(f)
 	}
@@ -134,7 +134,7 @@ func TestLayoutSilent(t *testing.T) {
 	for trial := range right(20) {
 		r := seeded(1, trial)
 		d, q, k, v := geometry(r)
-		f, err := Layout(arranged(declaredArrangement(d), q, k, v), d, parts(t, r, q, k, v))
+		f, err := Layout(t.Context(), arranged(declaredArrangement(d), q, k, v), d, parts(t, r, q, k, v))
 		if err != nil || f.Faults != nil {
 			t.Fatalf("trial %d: %+v: %v, %v", trial, d, f, err)
 		}
@@ -176,7 +176,7 @@ func TestLayoutPlanted(t *testing.T) {
 				if name == "pairs" && (d.Dim%2 == 1 || d.Dim == 2) || !plant.do(r, &wrong) {
 					continue
 				}
-				f := must[LayoutFinding](t)(Layout(arranged(wrong, q, k, v), d, Parts{Q: q, K: k, V: v}))
+				f := must[LayoutFinding](t)(Layout(t.Context(), arranged(wrong, q, k, v), d, Parts{Q: q, K: k, V: v}))
 				found.count(explains(f, wrong, plant.kind, d), "trial %d %+v %v: %v", trial, d, wrong, f)
 			}
 			found.atLeast(t, 0.95)
@@ -212,13 +212,13 @@ func TestLayoutTiledAndMerged(t *testing.T) {
 		if r.IntN(2) == 0 {
 			want = Parts{Context: context}
 		}
-		f := must[LayoutFinding](t)(Layout(rows, d, want))
+		f := must[LayoutFinding](t)(Layout(t.Context(), rows, d, want))
 		tiled.count(explains(f, truth, TiledKV, d), "trial %d %+v: %v", trial, d, f)
 
 		truth = declaredArrangement(d)
 		truth.Merge = pick(r, mergeFlat, mergeDimMajor)
 		context = must[reference.Heads](t)(reference.Attention(q, k, v, 1/math.Sqrt(float64(d.Dim)), reference.Causal(0)))
-		f = must[LayoutFinding](t)(Layout(rows, d, Parts{Merged: flatMerge(context, truth.Merge)}))
+		f = must[LayoutFinding](t)(Layout(t.Context(), rows, d, Parts{Merged: flatMerge(context, truth.Merge)}))
 		merged.count(explains(f, truth, WrongMerge, d), "trial %d %+v: %v", trial, d, f)
 	}
 	tiled.atLeast(t, 0.95)
@@ -231,10 +231,10 @@ func TestLayoutRepeatNotTile(t *testing.T) {
 	rows := count(1, 8)
 	right := reference.Heads{matrix([]float64{2}), matrix([]float64{2}), matrix([]float64{6}), matrix([]float64{6})}
 	tile := reference.Heads{matrix([]float64{2}), matrix([]float64{6}), matrix([]float64{2}), matrix([]float64{6})}
-	if f := must[LayoutFinding](t)(Layout(rows, d, Parts{K: right})); f.Faults != nil {
+	if f := must[LayoutFinding](t)(Layout(t.Context(), rows, d, Parts{K: right})); f.Faults != nil {
 		t.Error(f)
 	}
-	if f := must[LayoutFinding](t)(Layout(rows, d, Parts{K: tile})); f.Faults.kinds() != string(TiledKV) {
+	if f := must[LayoutFinding](t)(Layout(t.Context(), rows, d, Parts{K: tile})); f.Faults.kinds() != string(TiledKV) {
 		t.Error(f)
 	}
 }
@@ -242,13 +242,13 @@ func TestLayoutRepeatNotTile(t *testing.T) {
 func TestLayoutNoneFits(t *testing.T) {
 	r := seeded(4, 0)
 	d := Fused{Layout: reference.NeoX, Heads: 3, Dim: 4}
-	f := must[LayoutFinding](t)(Layout(r.matrix(5, 36), d, Parts{Q: r.heads(3, 5, 4)}))
+	f := must[LayoutFinding](t)(Layout(t.Context(), r.matrix(5, 36), d, Parts{Q: r.heads(3, 5, 4)}))
 	if !f.Faults.Has(UnknownLayout) || len(f.Fits) != 0 || !strings.Contains(f.String(), "no layout fits: the nearest of") {
 		t.Error(f)
 	}
 	nan := r.heads(3, 5, 4)
 	nan[1].Set(2, 2, math.NaN())
-	f = must[LayoutFinding](t)(Layout(r.matrix(5, 36), d, Parts{Q: nan}))
+	f = must[LayoutFinding](t)(Layout(t.Context(), r.matrix(5, 36), d, Parts{Q: nan}))
 	if !f.Faults.Has(UnknownLayout) {
 		t.Error(f)
 	}
@@ -259,7 +259,7 @@ func TestLayoutTie(t *testing.T) {
 	r := seeded(5, 0)
 	d := Fused{Layout: reference.NeoX, Heads: 1, KVHeads: 1, Dim: 1}
 	q, k, v := r.heads(1, 3, 1), r.heads(1, 3, 1), r.heads(1, 3, 1)
-	f := must[LayoutFinding](t)(Layout(arranged(declaredArrangement(d), q, k, v), d, Parts{Q: q}))
+	f := must[LayoutFinding](t)(Layout(t.Context(), arranged(declaredArrangement(d), q, k, v), d, Parts{Q: q}))
 	if f.Faults != nil || !f.Tie() || !strings.Contains(f.String(), "a tie of") {
 		t.Error(f)
 	}
@@ -282,7 +282,7 @@ func TestLayoutRefusals(t *testing.T) {
 		{r.matrix(5, 35), Parts{Q: r.heads(3, 5, 4)}, reference.ErrShape, "detect: Layout: reference: Split: shapes do not fit: rows [5, 35] are not 3+2*3 heads of dim 4"},
 		{nil, Parts{Q: r.heads(3, 5, 4)}, reference.ErrShape, "detect: Layout: reference: Split: shapes do not fit: rows: head 0 is empty"},
 	} {
-		if _, err := Layout(c.rows, d, c.want); err == nil || err.Error() != c.text || !errors.Is(err, c.kind) {
+		if _, err := Layout(t.Context(), c.rows, d, c.want); err == nil || err.Error() != c.text || !errors.Is(err, c.kind) {
 			t.Errorf("%v\nwant %s", err, c.text)
 		}
 	}
@@ -337,4 +337,36 @@ func TestOrderRandom(t *testing.T) {
 		found.count(in, "trial %d: %v", trial, f)
 	}
 	found.atLeast(t, 0.95)
+}
+
+// More rows than are looked at, merged in each way: read on without a transposition, the first merged rows are one head's.
+func TestLayoutMergedLong(t *testing.T) {
+	r := seeded(16, 0)
+	d := Fused{Layout: reference.GPT2, Heads: 3, KVHeads: 3, Dim: 4}
+	rows := r.matrix(100, 3*3*4)
+	q, k, v, err := reference.Split(rows, reference.GPT2, 3, 3, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	context := must[reference.Heads](t)(reference.Attention(q, k, v, 0.5, reference.Causal(0)))
+	right := must[*mat.Dense](t)(reference.Merge(context))
+	flat, dimMajor := mat.NewDense(100, 12, nil), mat.NewDense(100, 12, nil)
+	for h := range 3 {
+		for row := range 100 {
+			for i := range 4 {
+				at := (h*100+row)*4 + i
+				flat.Set(at/12, at%12, context[h].At(row, i))
+				dimMajor.Set(row, i*3+h, context[h].At(row, i))
+			}
+		}
+	}
+	for _, c := range []struct {
+		merged *mat.Dense
+		words  string
+	}{{right, ""}, {flat, "[H, S, d] was read as [S, H d]"}, {dimMajor, "[S, d, H] was read as [S, H d]"}} {
+		f := must[LayoutFinding](t)(Layout(t.Context(), rows, d, Parts{Merged: c.merged}))
+		if (c.words != "") != f.Faults.Has(WrongMerge) || !strings.Contains(f.String(), c.words) || len(f.Fits) == 0 {
+			t.Errorf("want %q: %v", c.words, f)
+		}
+	}
 }

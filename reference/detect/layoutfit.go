@@ -60,94 +60,91 @@ func (a Arrangement) keyHead(h int) int {
 	return h / (a.heads / a.kvHeads)
 }
 
-// context is the squared error and size of the context and the merged context. Causal rows depend on those before them only,
-// so the first ones suffice, unless a merge may have mixed them.
+// context is the squared error and size of the context and the merged context, over their first rows: causal rows depend on those before
+// them only.
 func (l *layouter) context(a Arrangement) (off, size float64, err error) {
 	count, _ := l.rows.Dims()
-	if l.want.Merged == nil {
-		count = min(count, layoutRowLimit)
+	rows, dim := min(count, layoutRowLimit), l.declared.Dim
+	add := func(got, want float64) { off, size = off+(got-want)*(got-want), size+want*want }
+	if l.want.Context != nil || a.Merge != mergeFlat {
+		for h := range l.declared.Heads {
+			got, err := l.attention(a, h, rows)
+			if err != nil {
+				return 0, 0, err
+			}
+			for row := range rows {
+				for i := range dim {
+					if l.want.Context != nil {
+						add(got.At(row, i), l.want.Context[h].At(row, i))
+					}
+					switch {
+					case l.want.Merged == nil || a.Merge == mergeFlat:
+					case a.Merge == mergeDimMajor:
+						add(got.At(row, i), l.want.Merged.At(row, i*l.declared.Heads+h))
+					default:
+						add(got.At(row, i), l.want.Merged.At(row, h*dim+i))
+					}
+				}
+			}
+		}
 	}
-	q, k, v := l.take('q', a, l.declared.Heads, count), l.take('k', a, l.declared.KVHeads, count), l.take('v', a, l.declared.KVHeads, count)
+	if l.want.Merged == nil || a.Merge != mergeFlat {
+		return off, size, nil
+	}
+	// Read on as [H, S, d], the first merged rows are all rows of the first heads.
+	for at, end := 0, rows*l.declared.Heads; at < end; at += count {
+		got, err := l.attention(a, at/count, min(count, end-at))
+		if err != nil {
+			return 0, 0, err
+		}
+		for row := range min(count, end-at) {
+			for i := range dim {
+				flat := (at+row)*dim + i
+				add(got.At(row, i), l.want.Merged.At(flat/(l.declared.Heads*dim), flat%(l.declared.Heads*dim)))
+			}
+		}
+	}
+	return off, size, nil
+}
+
+// attention is that of one head in the first rows.
+func (l *layouter) attention(a Arrangement, head, rows int) (*mat.Dense, error) {
+	q, k, v := l.take('q', a, head, rows), l.take('k', a, a.keyHead(head), rows), l.take('v', a, a.keyHead(head), rows)
 	if r := l.want.RoPE; r != nil {
 		first := *r
-		if r.Positions != nil && len(r.Positions) >= count {
-			first.Positions = r.Positions[:count]
+		if r.Positions != nil && len(r.Positions) >= rows {
+			first.Positions = r.Positions[:rows]
 		}
+		var err error
 		if q, err = reference.ApplyRoPE(q, first); err != nil {
-			return 0, 0, err
+			return nil, err
 		}
 		if k, err = reference.ApplyRoPE(k, first); err != nil {
-			return 0, 0, err
+			return nil, err
 		}
-	}
-	expand := func(x reference.Heads) reference.Heads {
-		out := make(reference.Heads, l.declared.Heads)
-		for h := range out {
-			out[h] = x[a.keyHead(h)]
-		}
-		return out
 	}
 	scale := l.want.Scale
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(l.declared.Dim))
 	}
-	got, err := reference.Attention(q, expand(k), expand(v), scale, reference.Causal(0))
+	got, err := reference.Attention(q, k, v, scale, reference.Causal(0))
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	if l.want.Context != nil {
-		for h, m := range l.want.Context {
-			for row := range count {
-				for i := range l.declared.Dim {
-					d := got[h].At(row, i) - m.At(row, i)
-					off, size = off+d*d, size+m.At(row, i)*m.At(row, i)
-				}
-			}
-		}
-	}
-	if l.want.Merged != nil {
-		o, s := merged(got, l.want.Merged, a.Merge)
-		off, size = off+o, size+s
-	}
-	return off, size, nil
+	return got[0], nil
 }
 
-// take is a part of the first rows.
-func (l *layouter) take(name byte, a Arrangement, heads, rows int) reference.Heads {
+// take is a head of a part in the first rows.
+func (l *layouter) take(name byte, a Arrangement, head, rows int) reference.Heads {
 	dim := l.declared.Dim
-	out := zeros(shape{heads, rows, dim})
-	for h := range out {
-		for i := range dim {
-			column := a.column(name, h, i, dim)
-			for row := range rows {
-				out[h].Set(row, i, l.rows.At(row, column))
-			}
-		}
-	}
-	return out
-}
-
-// merged is the squared error and size of heads x, merged in one of the ways, against m.
-func merged(x reference.Heads, m *mat.Dense, way int) (off, size float64) {
-	rows, dim := x[0].Dims()
-	width := len(x) * dim
-	for h := range x {
+	out := mat.NewDense(rows, dim, nil)
+	for i := range dim {
+		column := a.column(name, head, i, dim)
 		for row := range rows {
-			for i := range dim {
-				r, c := row, h*dim+i
-				switch way {
-				case mergeFlat:
-					flat := (h*rows+row)*dim + i
-					r, c = flat/width, flat%width
-				case mergeDimMajor:
-					c = i*len(x) + h
-				}
-				d := x[h].At(row, i) - m.At(r, c)
-				off, size = off+d*d, size+m.At(r, c)*m.At(r, c)
-			}
+			out.Set(row, i, l.rows.At(row, column))
 		}
 	}
-	return off, size
+	return reference.Heads{out}
 }
 
 // Axes is an order of the axes of an array, slowest first.

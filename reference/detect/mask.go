@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -57,8 +58,8 @@ type MaskFinding struct {
 // Weights of exactly 0 where the scores say otherwise are hidden, and which col-row are hidden is the mask's band. What a declared
 // bias or ALiBi adds is taken off first; what padding, documents or cells that are not allowed hide by declaration is no evidence of a band,
 // unless a row sees some of it.
-func Mask(q, k, p reference.Heads, declared Rule, precision Precision) (MaskFinding, error) {
-	m, err := newMasker("Mask", q, k, p, declared, precision)
+func Mask(ctx context.Context, q, k, p reference.Heads, declared Rule, precision Precision) (MaskFinding, error) {
+	m, err := newMasker(ctx, "Mask", q, k, p, declared, precision)
 	if err != nil {
 		return MaskFinding{}, err
 	}
@@ -67,9 +68,15 @@ func Mask(q, k, p reference.Heads, declared Rule, precision Precision) (MaskFind
 		f.Faults = Faults{{WrongSum, fmt.Sprintf("row %d of head %d holds a negative weight", row, h), "these are no probabilities"}}
 		return f, nil
 	}
+	m.watch.stage(0.2, 0.7)
 	m.fitScores(&f)
+	m.watch.stage(0.7, 0.9)
 	m.fitBand(&f)
+	m.watch.stage(0.9, 1)
 	m.fitSinks(&f)
+	if err := m.watch.finish("Mask"); err != nil {
+		return MaskFinding{}, err
+	}
 	m.judgeScores(&f)
 	m.judgeVeils(&f)
 	m.judgeBand(&f)
@@ -97,6 +104,7 @@ type masker struct {
 	keys      int
 	declared  Rule
 	precision Precision
+	watch     *watch
 	dots      [][][]float64 // q.k of each cell
 	sizes     [][]float64   // largest sum of |q||k| of a row: what its scores round against
 	class     [][]rowClass
@@ -116,7 +124,7 @@ const (
 	unseen             // 0 where the score says otherwise
 )
 
-func newMasker(op string, q, k, p reference.Heads, declared Rule, precision Precision) (*masker, error) {
+func newMasker(ctx context.Context, op string, q, k, p reference.Heads, declared Rule, precision Precision) (*masker, error) {
 	qs, err := measure(op, "q", q)
 	if err != nil {
 		return nil, err
@@ -144,9 +152,10 @@ func newMasker(op string, q, k, p reference.Heads, declared Rule, precision Prec
 	if declared.Scale == 0 {
 		declared.Scale = 1 / math.Sqrt(float64(qs.dim))
 	}
-	m := &masker{q: q, k: k, p: p, shape: qs, keys: ks.rows, declared: declared, precision: precision, veils: declared.veils(ks.rows)}
+	m := &masker{q: q, k: k, p: p, shape: qs, keys: ks.rows, declared: declared, precision: precision, watch: newWatch(ctx), veils: declared.veils(ks.rows)}
 	m.best = fit{scale: declared.Scale, cap: declared.Softcap, slopes: declared.Slopes, bias: declared.Bias != nil}
 	m.declaredEmpty()
+	m.watch.stage(0, 0.2)
 	m.measureDots(func(h int) int { return h / (qs.heads / ks.heads) })
 	m.classify()
 	return m, nil
@@ -160,6 +169,9 @@ func (m *masker) measureDots(keyHead func(h int) int) {
 		k := m.k[keyHead(h)]
 		for row := range m.rows {
 			m.dots[h][row] = make([]float64, m.keys)
+			if !m.watch.at(h*m.rows+row, m.heads*m.rows) {
+				continue
+			}
 			q := m.q[h].RawRowView(row)
 			for col := range m.keys {
 				sum, size := 0.0, 0.0

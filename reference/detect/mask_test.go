@@ -106,7 +106,7 @@ func (r Rule) shows(h, row, col, keys int) bool {
 
 func masked(t *testing.T, q, k, p reference.Heads, r Rule) MaskFinding {
 	t.Helper()
-	return must[MaskFinding](t)(Mask(q, k, p, r, Float32))
+	return must[MaskFinding](t)(Mask(t.Context(), q, k, p, r, Float32))
 }
 
 // scored are q and k whose scores are s, at scale 1.
@@ -290,7 +290,7 @@ func TestMaskRefusals(t *testing.T) {
 		{q, k, p, Rule{Allowed: zeros(shape{1, 1, 4})}, reference.ErrShape, "detect: Mask: shapes do not fit: allowed [1, 1, 4] and probabilities [2, 3, 5]: columns, and rows and heads or 1"},
 		{q, r.heads(1, 1, 4), zeros(shape{2, 3, 1}), Rule{}, ErrTooLittle, "detect: Mask: too little data: one key has all the weight, whatever the rule; needs at least two"},
 	} {
-		if _, err := Mask(c.q, c.k, c.p, c.rule, Float32); err == nil || err.Error() != c.text || !errors.Is(err, c.kind) {
+		if _, err := Mask(t.Context(), c.q, c.k, c.p, c.rule, Float32); err == nil || err.Error() != c.text || !errors.Is(err, c.kind) {
 			t.Errorf("%v\nwant %s", err, c.text)
 		}
 	}

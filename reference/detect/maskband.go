@@ -14,6 +14,9 @@ func (m *masker) look() {
 		m.shown[h] = make([][]cell, m.rows)
 		for row := range m.rows {
 			m.shown[h][row] = make([]cell, m.keys)
+			if !m.watch.at(h*m.rows+row, m.heads*m.rows) {
+				continue
+			}
 			p := m.p[h].RawRowView(row)
 			// A weight is exp(score - rest): the largest weight, which is the least wrong, tells the rest.
 			at, most := 0, 0.0
@@ -49,7 +52,7 @@ func (m *masker) bandOf(use func(h, row int) bool, skip []bool) band {
 	visible := map[int]bool{}
 	for h := range m.heads {
 		for row := range m.rows {
-			if !use(h, row) {
+			if m.watch.stopped() || !use(h, row) {
 				continue
 			}
 			for col, c := range m.shown[h][row] {

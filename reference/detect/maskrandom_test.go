@@ -36,7 +36,7 @@ func TestMaskSilent(t *testing.T) {
 		r := seeded(21, trial)
 		q, k, rule := ruled(r)
 		p := weights(q, k, rule, nil)
-		f, err := Mask(q, k, p, rule, Float32)
+		f, err := Mask(t.Context(), q, k, p, rule, Float32)
 		if err != nil || f.Faults != nil {
 			t.Fatalf("trial %d: %d x %d, %+v: %v, %v\n%.4v", trial, len(q), len(k), rule, f, err, mat.Formatted(p[0]))
 		}

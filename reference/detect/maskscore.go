@@ -114,6 +114,9 @@ func (m *masker) score(h, row, col int) float64 {
 func (m *masker) judge(f fit, rows []points) fit {
 	f.worst = 0
 	for _, r := range rows {
+		if m.watch.stopped() {
+			break
+		}
 		mean := 0.0
 		for i, dot := range r.dot {
 			mean += r.log[i] - f.score(dot) - f.added(r, i)
@@ -148,7 +151,10 @@ func linear(f fit, rows []points) (scale float64, ok bool) {
 // capped refines scale and softcap by Gauss-Newton, from a start.
 func (m *masker) capped(start fit, rows []points) fit {
 	f := start
-	for range 12 {
+	for i := range 12 {
+		if !m.watch.at(i, 12) {
+			break
+		}
 		// Normal equations of the misfits, centered in each row, in scale and cap.
 		var aa, ab, bb, ar, br float64
 		for _, r := range rows {

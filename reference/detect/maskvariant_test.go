@@ -72,7 +72,7 @@ func TestMaskVariantsSilent(t *testing.T) {
 		r := seeded(26, trial)
 		q, k, rule := varied(r)
 		p := weights(q, k, rule, nil)
-		f, err := Mask(q, k, p, rule, Float32)
+		f, err := Mask(t.Context(), q, k, p, rule, Float32)
 		if err != nil || f.Faults != nil {
 			t.Fatalf("trial %d: %d heads of %d, %d x %d, %+v: %v, %v\n%.4v", trial, len(q), len(k), countOf(q), countOf(k), rule, f, err, mat.Formatted(p[0]))
 		}
@@ -91,7 +91,7 @@ func tells(rule, wrong Rule, q, k reference.Heads) bool {
 			var x, y, apart int
 			for col := range keys {
 				a, b := rule.shows(h, row, col, keys), wrong.shows(h, row, col, keys)
-				x, y, apart = x+one01(a), y+one01(b), apart+one01(a != b)
+				x, y, apart = x+btoi(a), y+btoi(b), apart+btoi(a != b)
 			}
 			if x > 0 && y > 0 {
 				differ += apart
@@ -104,13 +104,6 @@ func tells(rule, wrong Rule, q, k reference.Heads) bool {
 		return differ > 0
 	}
 	return least >= 5
-}
-
-func one01(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // A fault of what no band says, beside everything else that a rule may say. Where a fault changes what rows see, it has to change it in

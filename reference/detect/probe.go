@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -32,7 +33,7 @@ const NotLinear Kind = "not linear in the values"
 
 // Probe asks an attention function what its rule is: queries and keys with scores of some spread, so that a softcap bends them, and
 // values that are columns of the identity, so that the result is the probabilities themselves, dim columns a call.
-func Probe(f Attention, g Geometry, declared Rule, p Precision) (ProbeFinding, error) {
+func Probe(ctx context.Context, f Attention, g Geometry, declared Rule, p Precision) (ProbeFinding, error) {
 	const op = "Probe"
 	if err := g.check(op); err != nil {
 		return ProbeFinding{}, err
@@ -48,7 +49,7 @@ func Probe(f Attention, g Geometry, declared Rule, p Precision) (ProbeFinding, e
 	if err != nil {
 		return ProbeFinding{}, fmt.Errorf("detect: %s: %w", op, err)
 	}
-	found, err := Mask(q, k, weights, declared, p)
+	found, err := Mask(ctx, q, k, weights, declared, p)
 	if err != nil {
 		return ProbeFinding{}, err
 	}

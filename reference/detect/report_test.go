@@ -101,10 +101,10 @@ func TestPartialAndScalingReports(t *testing.T) {
 	x := rounded(r.heads(2, 20, 64), BFloat16)
 	half, inter := reference.RoPE{Rotary: 64, Base: 1e4}, reference.RoPE{Rotary: 64, Base: 1e4, Interleaved: true}
 	y := rounded(must[reference.Heads](t)(reference.ApplyRoPE(x, inter)), BFloat16)
-	if f := must[RoPEFinding](t)(RoPE(x, y, inter, BFloat16)); f.Faults != nil {
+	if f := must[RoPEFinding](t)(RoPE(t.Context(), x, y, inter, BFloat16)); f.Faults != nil {
 		t.Error(f)
 	}
-	if f := must[RoPEFinding](t)(RoPE(x, y, half, BFloat16)); !f.has(WrongPairing) {
+	if f := must[RoPEFinding](t)(RoPE(t.Context(), x, y, half, BFloat16)); !f.has(WrongPairing) {
 		t.Error(f)
 	}
 }
@@ -116,7 +116,7 @@ func TestShardedLayoutReport(t *testing.T) {
 	q, k, v := r.heads(8, 4, 6), r.heads(4, 4, 6), r.heads(4, 4, 6)
 	sharded := declaredArrangement(d)
 	sharded.Shards = 2
-	f := must[LayoutFinding](t)(Layout(arranged(sharded, q, k, v), d, Parts{Q: q, K: k, V: v}))
+	f := must[LayoutFinding](t)(Layout(t.Context(), arranged(sharded, q, k, v), d, Parts{Q: q, K: k, V: v}))
 	if f.Faults.kinds() != string(WrongLayout) || !strings.Contains(f.String(), "2 shards, each Q K V") || f.Margin < 1000 {
 		t.Error(f)
 	}
@@ -167,7 +167,7 @@ func TestOverrunReport(t *testing.T) {
 		return reference.Context(p, v)
 	}
 	for _, keys := range []int{255, 256, 257} {
-		f := must[ProbeFinding](t)(Probe(overrun, Geometry{Heads: 1, KVHeads: 1, Rows: 3, Keys: keys, Dim: 16}, Rule{}, Float32))
+		f := must[ProbeFinding](t)(Probe(t.Context(), overrun, Geometry{Heads: 1, KVHeads: 1, Rows: 3, Keys: keys, Dim: 16}, Rule{}, Float32))
 		if (f.Faults == nil) != (keys <= 256) {
 			t.Errorf("%d keys: %v", keys, f)
 		}

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -60,7 +61,7 @@ func (f RoPEFinding) Tie() bool { return len(f.Fits) > 1 }
 // and near the declared ones). Each explanation is then checked on every element.
 //
 // A declaration without rotary dims is taken as rotary d, base 1e4 and offset 0, to describe the rotation by.
-func RoPE(before, after reference.Heads, declared reference.RoPE, p Precision) (RoPEFinding, error) {
+func RoPE(ctx context.Context, before, after reference.Heads, declared reference.RoPE, p Precision) (RoPEFinding, error) {
 	const op = "RoPE"
 	s, err := same(op, "before", before, "after", after)
 	if err != nil {
@@ -78,16 +79,22 @@ func RoPE(before, after reference.Heads, declared reference.RoPE, p Precision) (
 	if largest(before) == 0 {
 		return RoPEFinding{}, tooLittle(op, "before is 0 everywhere; needs at least one row that is not")
 	}
-	d := detective{before, after, s, declared, p}
+	d := detective{before, after, s, declared, p, newWatch(ctx)}
+	d.watch.stage(0, 0.1)
 	f := RoPEFinding{Floor: slack * p.Unit()}
 	if right := d.declaredRotation(); d.explains(&right) {
 		right.Faults = d.angleFaults(right)
 		f.Fits, f.Undecided, f.Faults = []Rotation{right}, d.undecided(right), right.Faults
-		return f, nil
+		return f, d.watch.finish(op)
 	}
+	d.watch.stage(0.1, 0.8)
 	f.Fits = fewest(append(d.coarse(), d.search()...))
+	d.watch.stage(0.8, 1)
 	if s.heads > 1 && (len(f.Fits) == 0 || f.Fits[0].Faults.weight() > 1) {
 		f.Fits = fewest(append(f.Fits, d.searchAlongHeads()...))
+	}
+	if err := d.watch.finish(op); err != nil {
+		return RoPEFinding{}, err
 	}
 	if len(f.Fits) == 0 {
 		f.Faults = Faults{{UnknownRotation, d.nearest(), "compare step by step: the input, the frequencies, the cosines"}}
@@ -103,6 +110,7 @@ type detective struct {
 	shape
 	declared  reference.RoPE
 	precision Precision
+	watch     *watch
 }
 
 func (d detective) declaredPositions() []int {
@@ -140,7 +148,7 @@ func (d detective) search() []Rotation {
 	var kept []turns
 	for pairing := range pairings {
 		for rotary := 2; rotary <= d.dim; rotary += 2 {
-			if !Pairing(pairing).distinct(rotary, d.dim) {
+			if d.watch.stopped() || !Pairing(pairing).distinct(rotary, d.dim) {
 				continue
 			}
 			if t, ok := turned(d.before, d.after, d.shape, Pairing(pairing), rotary, d.precision); ok {
@@ -150,7 +158,10 @@ func (d detective) search() []Rotation {
 	}
 	var out []Rotation
 	for _, thorough := range []bool{false, true} {
-		for _, t := range kept {
+		for i, t := range kept {
+			if !d.watch.at(i+len(kept)*btoi(thorough), 2*len(kept)) {
+				break
+			}
 			out = append(out, d.explain(t, thorough)...)
 		}
 		if len(out) > 0 {
@@ -191,6 +202,9 @@ func (d detective) explain(t turns, thorough bool) []Rotation {
 		}
 	}
 	for _, spec := range spectra {
+		if d.watch.stopped() {
+			return nil
+		}
 		solver := newSolver(spec.frequency, d.precision)
 		for _, positions := range solver.sequences(t, declared, spec.search || thorough && !spec.stretched) {
 			r := Rotation{
@@ -220,7 +234,7 @@ func (d detective) searchAlongHeads() []Rotation {
 	if errX != nil || errY != nil {
 		return nil
 	}
-	turnedAxes := detective{x, y, shape{d.rows, d.heads, d.dim}, d.declared, d.precision}
+	turnedAxes := detective{x, y, shape{d.rows, d.heads, d.dim}, d.declared, d.precision, d.watch}
 	turnedAxes.declared.Positions = nil
 	out := turnedAxes.search()
 	for i := range out {
@@ -245,6 +259,13 @@ func (d detective) nearest() string {
 		return "no pairing keeps the lengths of its pairs, so this is no rotation of this input"
 	}
 	return "lengths are kept by " + strings.Join(kept, " and by ") + ", but the angles are of no known frequencies and positions"
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func largest(x reference.Heads) float64 {

@@ -41,7 +41,7 @@ func turn32(x reference.Heads, rotary int, pair func(i int) (int, int), turn fun
 // asked runs the detective and fails the test at an error.
 func asked(t *testing.T, x, y reference.Heads, declared reference.RoPE) RoPEFinding {
 	t.Helper()
-	return must[RoPEFinding](t)(RoPE(x, y, declared, Float32))
+	return must[RoPEFinding](t)(RoPE(t.Context(), x, y, declared, Float32))
 }
 
 // names are the faults of all explanations in the tie.
@@ -141,7 +141,7 @@ func TestRoPESilent(t *testing.T) {
 	for trial := range right(10) {
 		r := seeded(11, trial)
 		x, declared := question(r)
-		f, err := RoPE(x, rotated(t, x, declared), declared, Float32)
+		f, err := RoPE(t.Context(), x, rotated(t, x, declared), declared, Float32)
 		if err != nil || f.Faults != nil {
 			t.Fatalf("trial %d: %+v: %v, %v", trial, declared, f, err)
 		}
@@ -345,7 +345,7 @@ func TestRoPERefusals(t *testing.T) {
 		{x, x, reference.RoPE{Rotary: 7, Base: 1e4}, reference.ErrArgument, "detect: RoPE: reference: ApplyRoPE: bad argument: rotary 7 is not an even number from 2 to the head dim 8"},
 		{zeros(shape{2, 3, 8}), x, reference.RoPE{Rotary: 8, Base: 1e4}, ErrTooLittle, "detect: RoPE: too little data: before is 0 everywhere; needs at least one row that is not"},
 	} {
-		if _, err := RoPE(c.x, c.y, c.declared, Float32); err == nil || err.Error() != c.text || !errors.Is(err, c.kind) {
+		if _, err := RoPE(t.Context(), c.x, c.y, c.declared, Float32); err == nil || err.Error() != c.text || !errors.Is(err, c.kind) {
 			t.Errorf("%v\nwant %s", err, c.text)
 		}
 	}

@@ -96,6 +96,9 @@ func (d detective) holds(r Rotation) bool {
 		paired[a], paired[b] = true, true
 	}
 	for row := range d.rows {
+		if d.watch.stopped() {
+			return false
+		}
 		for i, f := range r.Frequency {
 			a, b, toA, toB := r.Pairing.elements(i, r.Rotary, d.dim)
 			cos, sin := r.Angles.turn(r.Positions[row], f)

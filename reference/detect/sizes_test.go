@@ -60,13 +60,13 @@ func TestOtherPrecisions(t *testing.T) {
 			y := must[reference.Heads](t)(reference.ApplyRoPE(x, d))
 			return rounded(y, p)
 		}
-		if f := must[RoPEFinding](t)(RoPE(x, turned(declared), declared, p)); f.Faults != nil {
+		if f := must[RoPEFinding](t)(RoPE(t.Context(), x, turned(declared), declared, p)); f.Faults != nil {
 			t.Fatalf("trial %d, %v: %+v: %v", trial, p, declared, f)
 		}
 		if trial < planted(20) {
 			wrong := declared
 			wrong.Offset += 7
-			found.count(must[RoPEFinding](t)(RoPE(x, turned(wrong), declared, p)).has(WrongOffset), "trial %d, %v: %+v", trial, p, declared)
+			found.count(must[RoPEFinding](t)(RoPE(t.Context(), x, turned(wrong), declared, p)).has(WrongOffset), "trial %d, %v: %+v", trial, p, declared)
 		}
 
 		q, k, rule := ruled(r)
@@ -75,7 +75,7 @@ func TestOtherPrecisions(t *testing.T) {
 		if p == Float64 {
 			p = Float32 // weights makes f32
 		}
-		if f := must[MaskFinding](t)(Mask(q, k, rounded(weight, p), rule, p)); f.Faults != nil {
+		if f := must[MaskFinding](t)(Mask(t.Context(), q, k, rounded(weight, p), rule, p)); f.Faults != nil {
 			t.Fatalf("trial %d, %v: %+v: %v", trial, p, rule, f)
 		}
 	}
@@ -109,11 +109,11 @@ func TestNothingPanics(t *testing.T) {
 			}
 		}
 		declared := reference.RoPE{Rotary: 2 * r.IntN(1+s.dim/2), Base: 1e4, Offset: r.IntN(9), Interleaved: r.IntN(2) == 0}
-		if f, err := RoPE(x, y, declared, Float32); err == nil && f.Faults == nil && math.IsNaN(value) && s.dim > 1 && holdsNaN(x, y) {
+		if f, err := RoPE(t.Context(), x, y, declared, Float32); err == nil && f.Faults == nil && math.IsNaN(value) && s.dim > 1 && holdsNaN(x, y) {
 			t.Fatalf("trial %d: %v", trial, f)
 		}
-		_, _ = Cache(x, y, &declared, Float32)
-		_, _ = Cache(x, y, nil, Float32)
+		_, _ = Cache(t.Context(), x, y, &declared, Float32)
+		_, _ = Cache(t.Context(), x, y, nil, Float32)
 		_, _ = NormsKept(x, y, declared.Rotary, 0, Float32)
 		_, _ = RowsSum(x, false, Float32)
 		_, _ = NoFuture(x, 0)
@@ -122,13 +122,13 @@ func TestNothingPanics(t *testing.T) {
 			for h := range x {
 				rows.Slice(0, s.rows, h*s.dim, (h+1)*s.dim).(*mat.Dense).Copy(x[h])
 			}
-			_, _ = Layout(rows, Fused{Heads: 1, Dim: dim / 3}, Parts{Q: reference.Heads{mat.DenseCopyOf(rows.Slice(0, s.rows, 0, dim/3))}})
+			_, _ = Layout(t.Context(), rows, Fused{Heads: 1, Dim: dim / 3}, Parts{Q: reference.Heads{mat.DenseCopyOf(rows.Slice(0, s.rows, 0, dim/3))}})
 		}
 		p := zeros(shape{s.heads, s.rows, s.rows})
 		for h := range p {
 			p[h].Apply(func(_, _ int, _ float64) float64 { return pick(r, 0, 0.5, r.Float64(), value) }, p[h])
 		}
-		f, err := Mask(x, y, p, Rule{Causal: r.IntN(2) == 0, Softcap: pick(r, 0., 5), Window: r.IntN(4)}, Float32)
+		f, err := Mask(t.Context(), x, y, p, Rule{Causal: r.IntN(2) == 0, Softcap: pick(r, 0., 5), Window: r.IntN(4)}, Float32)
 		if err == nil {
 			_ = f.String()
 		}

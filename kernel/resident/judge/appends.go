@@ -44,7 +44,7 @@ func (j *Judge) checkAppends(r wire.Request) (wire.Answer, error) {
 	for _, t := range turns {
 		ask.Settings = append(ask.Settings, wire.Fact{Name: "turns", Numbers: []float64{float64(t.rows), float64(t.times)}})
 	}
-	o, err := trust.Answer(ask)
+	o, err := trust.Answer(j.Ctx, ask)
 	if err != nil {
 		return wire.Answer{}, refusedAs(name, fmt.Errorf("%w", err), inputs)
 	}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"context"
 	"errors"
 	"iter"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/attnb/attnb/kernel/resident/trust"
 	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/reference"
+	"github.com/attnb/attnb/reference/detect"
 )
 
 // trial is a question about a function that only the client can call. The question runs as it would with a function at hand: each
@@ -43,7 +45,8 @@ func (j *Judge) begin(ask trust.Case, inputs []store.Input) (wire.Answer, error)
 			}
 			return t.back, nil
 		}
-		t.out, t.err = trust.Answer(ask)
+		ctx := detect.WithProgress(j.Ctx, func(done float64) { store.ProgressOf(j.Ctx).Advance(done) })
+		t.out, t.err = trust.Answer(ctx, ask)
 	})
 	return j.step(t, inputs)
 }
@@ -53,6 +56,9 @@ func (j *Judge) step(t *trial, inputs []store.Input) (wire.Answer, error) {
 	now, more := t.next()
 	if !more {
 		t.stop()
+		if errors.Is(t.err, context.Canceled) {
+			return wire.Answer{}, store.Explain(t.name, t.err, inputs)
+		}
 		if t.err != nil {
 			return wire.Answer{}, refusedAs(t.name, t.err, inputs)
 		}

@@ -1,13 +1,12 @@
 package trust
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/reference"
 	"github.com/attnb/attnb/reference/detect"
 	"github.com/attnb/attnb/viz"
@@ -27,7 +26,7 @@ func one(name string, x reference.Heads) (*mat.Dense, error) {
 	return nil, fmt.Errorf("%s has %d matrices, it must be rows: [seq, hidden]", name, len(x))
 }
 
-func findLayout(c Case) (Outcome, error) {
+func findLayout(ctx context.Context, c Case) (Outcome, error) {
 	p, err := c.precision()
 	if err != nil {
 		return Outcome{}, err
@@ -49,7 +48,7 @@ func findLayout(c Case) (Outcome, error) {
 	if c.Params.Heads < 1 || kv < 1 || width%blocks != 0 {
 		return Outcome{}, fmt.Errorf("hidden %d does not divide by %d heads + 2 * %d KV heads", width, c.Params.Heads, kv)
 	}
-	f, err := detect.Layout(rows, detect.Fused{Layout: reference.Layout(c.Params.Layout), Heads: c.Params.Heads, KVHeads: kv, Dim: width / blocks, Precision: p},
+	f, err := detect.Layout(ctx, rows, detect.Fused{Layout: reference.Layout(c.Params.Layout), Heads: c.Params.Heads, KVHeads: kv, Dim: width / blocks, Precision: p},
 		detect.Parts{Q: c.tensor("q"), K: c.tensor("k"), V: c.tensor("v"), Context: c.tensor("context"), Merged: merged, Scale: c.Params.Scale, RoPE: c.RoPE})
 	if err != nil {
 		return Outcome{}, err
@@ -93,7 +92,7 @@ func decades(x, limit float64) float32 {
 	return float32(max(fitsWell, min(9, d)))
 }
 
-func findOrder(c Case) (Outcome, error) {
+func findOrder(_ context.Context, c Case) (Outcome, error) {
 	p, err := c.precision()
 	if err != nil {
 		return Outcome{}, err
@@ -123,7 +122,7 @@ func findOrder(c Case) (Outcome, error) {
 	return o, nil
 }
 
-func findRoPE(c Case) (Outcome, error) {
+func findRoPE(ctx context.Context, c Case) (Outcome, error) {
 	p, err := c.precision()
 	if err != nil {
 		return Outcome{}, err
@@ -132,7 +131,7 @@ func findRoPE(c Case) (Outcome, error) {
 	if c.RoPE != nil {
 		declared = *c.RoPE
 	}
-	f, err := detect.RoPE(c.tensor("before"), c.tensor("after"), declared, p)
+	f, err := detect.RoPE(ctx, c.tensor("before"), c.tensor("after"), declared, p)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -164,49 +163,18 @@ func findRoPE(c Case) (Outcome, error) {
 	return o, nil
 }
 
-// rule is what was declared of probabilities of rows queries and keys keys.
-func (c Case) rule(rows, keys int) (detect.Rule, error) {
-	p := c.Params
-	r := detect.Rule{Scale: p.Scale, Window: p.Window, Softcap: p.Softcap}
-	if p.PadLeft != 0 || p.PadRight != 0 || len(p.Documents) > 0 || p.ALiBi || len(p.Slopes) > 0 {
-		return r, errors.New("padding and documents are found, not declared, and ALiBi is not known: leave them out")
-	}
-	for _, m := range c.tensor("sinks") {
-		rows, _ := m.Dims()
-		for i := range rows {
-			r.Sinks = append(r.Sinks, m.RawRowView(i)...)
-		}
-	}
-	switch c.Params.Mask {
-	case wire.MaskCausal:
-		r.Causal, r.Diagonal = true, keys-rows
-	case wire.MaskDiagonal:
-		r.Causal, r.Diagonal = true, c.Params.Diagonal
-	}
-	empty := c.word("empty")
-	for e := detect.EmptyZero; e <= detect.EmptyUnmasked; e++ {
-		if empty == e.String() {
-			r.Empty, empty = e, ""
-		}
-	}
-	if empty != "" {
-		return r, fmt.Errorf("no convention for empty rows is called %q", empty)
-	}
-	return r, nil
-}
-
-func findMask(c Case) (Outcome, error) {
+func findMask(ctx context.Context, c Case) (Outcome, error) {
 	p, err := c.precision()
 	if err != nil {
 		return Outcome{}, err
 	}
 	weights := c.tensor("p")
 	rows, keys := weights[0].Dims()
-	rule, err := c.rule(rows, keys)
+	rule, err := c.rule(len(weights), rows, keys)
 	if err != nil {
 		return Outcome{}, err
 	}
-	f, err := detect.Mask(c.tensor("q"), c.tensor("k"), weights, rule, p)
+	f, err := detect.Mask(ctx, c.tensor("q"), c.tensor("k"), weights, rule, p)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -219,6 +187,7 @@ func ofMask(f detect.MaskFinding) Outcome {
 	o := found(f.Faults, f.String())
 	o.fact("scale", f.Scale)
 	o.fact("softcap", f.Softcap)
+	o.fact("slopes", f.Slopes...)
 	o.fact("sinks", f.Sinks...)
 	o.fact("first visible", f.Low[:]...)
 	o.fact("last visible", f.High[:]...)
@@ -245,12 +214,12 @@ func maskLines(f detect.MaskFinding) []string {
 	return append(lines, fmt.Sprintf("a log-probability may be off by %.2g by rounding", f.Floor))
 }
 
-func checkCache(c Case) (Outcome, error) {
+func checkCache(ctx context.Context, c Case) (Outcome, error) {
 	p, err := c.precision()
 	if err != nil {
 		return Outcome{}, err
 	}
-	f, err := detect.Cache(c.tensor("rows"), c.tensor("cache"), c.RoPE, p)
+	f, err := detect.Cache(ctx, c.tensor("rows"), c.tensor("cache"), c.RoPE, p)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -311,7 +280,7 @@ func (c Case) turns() (faults detect.Faults) {
 }
 
 // checkWrites takes the writes as settings "write" with slot, rows and position, and "trim" with the length.
-func checkWrites(c Case) (Outcome, error) {
+func checkWrites(_ context.Context, c Case) (Outcome, error) {
 	var writes []detect.Write
 	for _, s := range c.Settings {
 		n := s.Numbers

@@ -4,6 +4,7 @@
 package trust
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,22 +48,25 @@ type topic struct {
 	name   string   // of the call in a cell
 	needs  []string // roles that must be there
 	takes  []string // roles that may be
-	answer func(Case) (Outcome, error)
+	answer func(context.Context, Case) (Outcome, error)
 }
+
+// variant are the tensors that a rule of attention may be declared with.
+var variant = []string{wire.ExtraBias, wire.ExtraAllowed, wire.ExtraSinks}
 
 var topics = map[string]topic{
 	"layout": {"FindLayout", []string{"rows"}, []string{"q", "k", "v", "context", "merged"}, findLayout},
 	"order":  {"FindOrder", []string{"x", "flat"}, nil, findOrder},
 	"rope":   {"FindRoPE", []string{"before", "after"}, nil, findRoPE},
-	"mask":   {"FindMask", []string{"q", "k", "p"}, []string{"sinks"}, findMask},
+	"mask":   {"FindMask", []string{"q", "k", "p"}, variant, findMask},
 	"cache":  {"CheckCache", []string{"rows", "cache"}, nil, checkCache},
 	"writes": {"CheckWrites", nil, nil, checkWrites},
 
 	"norms":       {"NormsKept", []string{"before", "after"}, nil, normsKept},
 	"sums":        {"RowsSum", []string{"p"}, nil, rowsSum},
-	"no future":   {"NoFuture", []string{"p"}, nil, noFuture},
-	"probe":       {"Probe", nil, []string{"sinks"}, probe},
-	"future":      {"FutureUnseen", nil, nil, futureUnseen},
+	"no future":   {"NoFuture", []string{"p"}, variant, noFuture},
+	"probe":       {"Probe", nil, variant, probe},
+	"future":      {"FutureUnseen", nil, variant, futureUnseen},
 	"permutation": {"HeadsPermute", nil, nil, headsPermute},
 	"decode":      {"PrefillIsDecode", nil, nil, prefillIsDecode},
 	"distance":    {"RelativeOnly", nil, nil, relativeOnly},
@@ -87,9 +91,9 @@ func Roles(of string, roles []string) error {
 	return nil
 }
 
-// Answer answers a question whose roles are right.
-func Answer(c Case) (Outcome, error) {
-	o, err := topics[c.Topic].answer(c)
+// Answer answers a question whose roles are right. It ends early when ctx does, and tells what [detect.WithProgress] put there.
+func Answer(ctx context.Context, c Case) (Outcome, error) {
+	o, err := topics[c.Topic].answer(ctx, c)
 	return o, plainly(err)
 }
 

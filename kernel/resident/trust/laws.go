@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,7 +26,7 @@ func law(of string, l detect.Check) Outcome {
 	return o
 }
 
-func normsKept(c Case) (Outcome, error) {
+func normsKept(_ context.Context, c Case) (Outcome, error) {
 	p, err := c.precision()
 	if err != nil {
 		return Outcome{}, err
@@ -40,7 +41,7 @@ func normsKept(c Case) (Outcome, error) {
 	return law("NormsKept", l), nil
 }
 
-func rowsSum(c Case) (Outcome, error) {
+func rowsSum(_ context.Context, c Case) (Outcome, error) {
 	p, err := c.precision()
 	if err != nil {
 		return Outcome{}, err
@@ -52,15 +53,12 @@ func rowsSum(c Case) (Outcome, error) {
 	return law("RowsSum", l), nil
 }
 
-func noFuture(c Case) (Outcome, error) {
+func noFuture(_ context.Context, c Case) (Outcome, error) {
 	x := c.tensor("p")
 	rows, keys := x[0].Dims()
-	rule, err := c.rule(rows, keys)
+	rule, err := c.rule(len(x), rows, keys)
 	if err != nil {
 		return Outcome{}, err
-	}
-	if !rule.Causal {
-		rule.Diagonal = keys - rows // the usual one
 	}
 	l, err := detect.NoFuture(x, rule.Diagonal)
 	if err != nil {
@@ -137,16 +135,16 @@ func (c Case) asked() (detect.Geometry, detect.Precision, error) {
 	return g, p, err
 }
 
-func probe(c Case) (Outcome, error) {
+func probe(ctx context.Context, c Case) (Outcome, error) {
 	g, p, err := c.asked()
 	if err != nil {
 		return Outcome{}, err
 	}
-	rule, err := c.rule(g.Rows, g.Keys)
+	rule, err := c.rule(g.Heads, g.Rows, g.Keys)
 	if err != nil {
 		return Outcome{}, err
 	}
-	f, err := detect.Probe(c.attention(), g, rule, p)
+	f, err := detect.Probe(ctx, c.attention(), g, rule, p)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -156,17 +154,14 @@ func probe(c Case) (Outcome, error) {
 	return o, nil
 }
 
-func futureUnseen(c Case) (Outcome, error) {
+func futureUnseen(_ context.Context, c Case) (Outcome, error) {
 	g, p, err := c.asked()
 	if err != nil {
 		return Outcome{}, err
 	}
-	rule, err := c.rule(g.Rows, g.Keys)
+	rule, err := c.rule(g.Heads, g.Rows, g.Keys)
 	if err != nil {
 		return Outcome{}, err
-	}
-	if !rule.Causal {
-		rule.Diagonal = g.Keys - g.Rows
 	}
 	q, k, v := inputs(g, p)
 	l, err := detect.FutureUnseen(c.attention(), q, k, v, rule.Diagonal)
@@ -176,7 +171,7 @@ func futureUnseen(c Case) (Outcome, error) {
 	return law("FutureUnseen", l), nil
 }
 
-func headsPermute(c Case) (Outcome, error) {
+func headsPermute(_ context.Context, c Case) (Outcome, error) {
 	g, p, err := c.asked()
 	if err != nil {
 		return Outcome{}, err
@@ -189,7 +184,7 @@ func headsPermute(c Case) (Outcome, error) {
 	return law("HeadsPermute", l), nil
 }
 
-func prefillIsDecode(c Case) (Outcome, error) {
+func prefillIsDecode(_ context.Context, c Case) (Outcome, error) {
 	g, p, err := c.asked()
 	if err != nil {
 		return Outcome{}, err
@@ -209,7 +204,7 @@ func prefillIsDecode(c Case) (Outcome, error) {
 	return law("PrefillIsDecode", l), nil
 }
 
-func relativeOnly(c Case) (Outcome, error) {
+func relativeOnly(_ context.Context, c Case) (Outcome, error) {
 	g, p, err := c.asked()
 	if err != nil {
 		return Outcome{}, err
