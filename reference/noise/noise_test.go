@@ -45,6 +45,7 @@ func TestPropagation(t *testing.T) {
 	q, k, v := uneven(r, 4, 3, 6, 2), uneven(r, 2, 9, 6, 1), uneven(r, 2, 9, 5, 1)
 	w, b := uneven(r, 1, 7, 6, 1), uneven(r, 1, 1, 7, 1)
 	x := uneven(r, 1, 3, 6, 1)
+	y, lw, lb := uneven(r, 4, 3, 6, 1), uneven(r, 1, 1, 6, 1), uneven(r, 1, 1, 6, 1)
 	s := uneven(r, 4, 3, 9, 1)
 	p, err := reference.Softmax(s.Value, nil)
 	if err != nil {
@@ -82,6 +83,24 @@ func TestPropagation(t *testing.T) {
 		{"Attention", []noise.Heads{q, k, {Value: k.Value, Var: k.Var}}, func(in []reference.Heads) (reference.Heads, error) {
 			return reference.Attention(in[0], in[1], in[2], 0.4, vis)
 		}, func() (reference.Heads, error) { return noise.Attention(q, k, k, 0.4, vis) }, 0.2, 1.3},
+		{"Multiply", []noise.Heads{q, y}, func(in []reference.Heads) (reference.Heads, error) { return reference.Multiply(in[0], in[1]) },
+			func() (reference.Heads, error) { return noise.Multiply(q, y) }, 0.95, 1.05},
+		{"GELU", []noise.Heads{q}, func(in []reference.Heads) (reference.Heads, error) { return reference.Activate(in[0], reference.GELU) },
+			func() (reference.Heads, error) { return noise.Activate(q, reference.GELU) }, 0.95, 1.05},
+		{"GELUTanh", []noise.Heads{q}, func(in []reference.Heads) (reference.Heads, error) {
+			return reference.Activate(in[0], reference.GELUTanh)
+		}, func() (reference.Heads, error) { return noise.Activate(q, reference.GELUTanh) }, 0.95, 1.05},
+		{"SiLU", []noise.Heads{q}, func(in []reference.Heads) (reference.Heads, error) { return reference.Activate(in[0], reference.SiLU) },
+			func() (reference.Heads, error) { return noise.Activate(q, reference.SiLU) }, 0.95, 1.05},
+		{"LayerNorm", []noise.Heads{q, lw, lb}, func(in []reference.Heads) (reference.Heads, error) {
+			return reference.LayerNorm(in[0], in[1][0], in[2][0], 0.1)
+		}, func() (reference.Heads, error) { return noise.LayerNorm(q, lw, lb, 0.1) }, 0.95, 1.05},
+		{"LayerNorm of rows alone", []noise.Heads{q}, func(in []reference.Heads) (reference.Heads, error) {
+			return reference.LayerNorm(in[0], nil, nil, 0.1)
+		}, func() (reference.Heads, error) { return noise.LayerNorm(q, noise.Heads{}, noise.Heads{}, 0.1) }, 0.95, 1.05},
+		{"RMSNorm", []noise.Heads{q, lw}, func(in []reference.Heads) (reference.Heads, error) {
+			return reference.RMSNorm(in[0], in[1][0], 0.1)
+		}, func() (reference.Heads, error) { return noise.RMSNorm(q, lw, 0.1) }, 0.95, 1.05},
 	} {
 		variance, err := op.variance()
 		if err != nil {
@@ -221,6 +240,12 @@ func TestRefusals(t *testing.T) {
 		"softmax":        second(noise.Softmax(noise.Heads{}, nil)),
 		"context":        second(noise.Context(x(1, 2, 3), x(1, 2, 3))),
 		"attention":      second(noise.Attention(x(2, 2, 3), x(1, 4, 3), x(1, 5, 3), 1, nil)),
+		"multiply":       second(noise.Multiply(x(1, 2, 3), x(1, 3, 2))),
+		"activate":       second(noise.Activate(noise.Heads{}, reference.GELU)),
+		"layernorm":      second(noise.LayerNorm(noise.Heads{}, noise.Heads{}, noise.Heads{}, 1)),
+		"rmsnorm":        second(noise.RMSNorm(x(1, 2, 3), x(1, 1, 4), 1)),
+		"norm bias":      second(noise.LayerNorm(x(1, 2, 3), noise.Heads{}, x(1, 2, 3), 1)),
+		"norm weight":    second(noise.RMSNorm(x(1, 2, 3), noise.Heads{Value: x(1, 1, 3).Value}, 1)),
 		"attention keys": second(noise.Attention(x(2, 2, 3), x(1, 4, 2), x(1, 4, 2), 1, nil)),
 	} {
 		if !errors.Is(err, reference.ErrShape) && !errors.Is(err, reference.ErrArgument) {
