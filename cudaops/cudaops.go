@@ -119,6 +119,15 @@ type Backend interface {
 	SoftmaxChanged(dst, src View, c Changes) (empty int, err error)
 	// Add writes a + b.
 	Add(dst, a, b View) error
+	// Multiply writes a * b.
+	Multiply(dst, a, b View) error
+	// Activate writes the activation of each element. -Inf becomes NaN, as the formulas have it.
+	Activate(dst, src View, a Activation) error
+	// Norm writes each row of x less its mean where n is centred, over the root of the mean square of that plus Epsilon, times w plus b:
+	// w and b [1, 1, D], or Mem nil. The mean square is that of the differences, not a difference of mean squares.
+	Norm(dst, x, w, b View, n Norm) error
+	// Embedding copies row tokens[s] of table [1, V, D] to row s of dst [1, S, D]. A token is 0 to V-1.
+	Embedding(dst, table View, tokens []int) error
 	// Scores writes scale * q.k: q [H, S, d], k [KV, T, d], dst [H, S, T]; query head h uses KV head h/(H/KV).
 	Scores(dst, q, k View, scale float32) error
 	// Context writes p.v: p [H, S, T], v [KV, T, d], dst [H, S, d]; head h of p meets head h/(H/KV) of v. A weight of exactly

@@ -87,6 +87,23 @@ var refusals = []struct {
 
 	{"add", [][3]int{{2, 3, 4}, {2, 4, 3}}, func(d *cudaops.Device, in buffers) (any, error) { return d.Add(in[0], in[1]) },
 		"Add: a [2 3 4], b [2 4 3]: shapes differ"},
+	{"multiply", [][3]int{{2, 3, 4}, {2, 4, 3}}, func(d *cudaops.Device, in buffers) (any, error) { return d.Multiply(in[0], in[1]) },
+		"Multiply: a [2 3 4], b [2 4 3]: shapes differ"},
+	{"activation", [][3]int{{2, 3, 4}}, func(d *cudaops.Device, in buffers) (any, error) { return d.Activate(in[0], 3) },
+		"Activate: x [2 3 4]: unknown activation 3"},
+	{"embedding heads", [][3]int{{2, 3, 4}}, embedding(0), "Embedding: table [2 3 4]: the table must have 1 head"},
+	{"embedding of nothing", [][3]int{{1, 3, 4}}, embedding(), "Embedding: table [1 3 4]: no tokens"},
+	{"embedding token", [][3]int{{1, 3, 4}}, embedding(2, 3), "Embedding: table [1 3 4]: token 1 is 3, must be 0 to 2"},
+	{"embedding below 0", [][3]int{{1, 3, 4}}, embedding(-1), "Embedding: table [1 3 4]: token 0 is -1, must be 0 to 2"},
+	{"norm weight", [][3]int{{2, 3, 4}, {1, 1, 3}}, layerNorm(1e-5), "LayerNorm: x [2 3 4], w [1 1 3]: the weight must be [1 1 4]"},
+	{"norm bias", [][3]int{{2, 3, 4}, {1, 1, 4}, {1, 2, 4}}, layerNorm(1e-5), "LayerNorm: x [2 3 4], b [1 2 4]: the bias must be [1 1 4]"},
+	{"norm eps", [][3]int{{2, 3, 4}}, layerNorm(0), "LayerNorm: x [2 3 4]: eps is 0, must be a positive number that f32 holds"},
+	{"norm denormal eps", [][3]int{{2, 3, 4}}, layerNorm(1e-40), "LayerNorm: x [2 3 4]: eps is 1e-40, must be a positive number that f32 holds"},
+	{"norm NaN eps", [][3]int{{2, 3, 4}}, layerNorm(math.NaN()), "LayerNorm: x [2 3 4]: eps is NaN, must be a positive number that f32 holds"},
+	{"norm large eps", [][3]int{{2, 3, 4}}, func(d *cudaops.Device, in buffers) (any, error) { return d.RMSNorm(in[0], nil, 1e39) },
+		"RMSNorm: x [2 3 4]: eps is 1e+39, must be a positive number that f32 holds"},
+	{"rmsnorm weight", [][3]int{{2, 3, 4}, {2, 1, 4}}, func(d *cudaops.Device, in buffers) (any, error) { return d.RMSNorm(in[0], in[1], 1) },
+		"RMSNorm: x [2 3 4], w [2 1 4]: the weight must be [1 1 4]"},
 	{"softmax diagonal", [][3]int{{2, 3, 4}}, func(d *cudaops.Device, in buffers) (any, error) {
 		y, _, err := d.Softmax(in[0], cudaops.Mask{Causal: true, Diagonal: math.MinInt})
 		return y, err
@@ -236,6 +253,18 @@ func pool(p cudaops.Pooling) func(*cudaops.Device, buffers) (any, error) {
 
 func linear(d *cudaops.Device, in buffers) (any, error) {
 	return d.Linear(in[0], in[1], append(in, nil)[2])
+}
+
+func embedding(tokens ...int) func(*cudaops.Device, buffers) (any, error) {
+	return func(d *cudaops.Device, in buffers) (any, error) { return d.Embedding(in[0], tokens) }
+}
+
+// layerNorm takes x and, where there are such, weight and bias.
+func layerNorm(eps float64) func(*cudaops.Device, buffers) (any, error) {
+	return func(d *cudaops.Device, in buffers) (any, error) {
+		in = append(in, nil, nil)
+		return d.LayerNorm(in[0], in[1], in[2], eps)
+	}
 }
 
 func scores(scale float64) func(d *cudaops.Device, in buffers) (any, error) {

@@ -23,20 +23,6 @@ func (d *Device) Softmax(x *Buffer, m Mask) (y *Buffer, empty int, err error) {
 	return y, v.H * m.Empty(v.S, v.D), nil
 }
 
-// Add adds two buffers of one shape, element by element. The result lies in memory in the order of a.
-func (d *Device) Add(a, b *Buffer) (*Buffer, error) {
-	c, err := d.begin("Add", operand{"a", a}, operand{"b", b})
-	if err != nil {
-		return nil, err
-	}
-	defer c.end()
-	va, vb := c.views[0], c.views[1]
-	if va.H != vb.H || va.S != vb.S || va.D != vb.D {
-		return nil, c.bad([]int{0, 1}, "shapes differ")
-	}
-	return c.run1(like(va), func(o View) error { return d.backend.Add(o, va, vb) })
-}
-
 // Linear is x w^T + b for each row: x [1, S, in], w [1, out, in], b [1, 1, out] or nil. The result is [1, S, out].
 func (d *Device) Linear(x, w, b *Buffer) (*Buffer, error) {
 	in := []operand{{"x", x}, {"w", w}}

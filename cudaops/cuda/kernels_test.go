@@ -31,6 +31,7 @@ func everyKernel() []op {
 			return d.Swap(in[0])
 		}})
 	}
+	all = append(all, modelOps()...)
 	for _, rotary := range []int{2, 4, 6, 8, 128, 600, 1100} {
 		for _, c := range []cudaops.Convention{cudaops.HalfSplit, cudaops.Interleaved} {
 			for _, a := range []cudaops.Angle{cudaops.AngleFloat64, cudaops.AngleFloat32} {
@@ -81,6 +82,28 @@ func everyKernel() []op {
 			r, err := d.Prefill(in[0], in[1], in[2], cudaops.Attention{Scale: scale, Mask: cudaops.Mask{Causal: true, Diagonal: 333 - 150}})
 			return r.Context, err
 		}})
+	}
+	return all
+}
+
+// modelOps has what a model has beside its attention.
+func modelOps() (all []op) {
+	for _, n := range []int{5, 8, 1024, 1027, 4097, 8192, 8200, 20001} {
+		shapes := [][3]int{{2, 3, n}, {1, 1, n}, {1, 1, n}}
+		all = append(all, op{fmt.Sprintf("multiply %d", n), [][3]int{{2, 3, n}, {2, 3, n}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			return d.Multiply(in[0], in[1])
+		}}, op{fmt.Sprintf("embedding %d", n), [][3]int{{1, 7, n}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			return d.Embedding(in[0], []int{6, 0, 3, 3, 1})
+		}}, op{fmt.Sprintf("layernorm %d", n), shapes, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			return d.LayerNorm(in[0], in[1], in[2], 1e-5)
+		}}, op{fmt.Sprintf("rmsnorm %d", n), shapes, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			return d.RMSNorm(in[0], in[1], 1e-5)
+		}})
+		for a := cudaops.GELU; a <= cudaops.SiLU; a++ {
+			all = append(all, op{fmt.Sprintf("activate %d %d", a, n), shapes[:1], func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+				return d.Activate(in[0], a)
+			}})
+		}
 	}
 	return all
 }

@@ -14,7 +14,8 @@ import (
 
 // kernelNames are the kernels outside the families that [softmaxes], [prefills], [halvesKernels], [decodeDims], [decodeGroups], [contextRows] and [contextColumns] list.
 var kernelNames = []string{
-	"gather4", "gather1", "add4", "add1", "rope_half4", "rope_half1", "rope_inter4", "rope_inter1",
+	"gather4", "gather1", "add4", "add1", "multiply4", "multiply1", "activate4", "activate1", "embedding4", "embedding1",
+	"norm_warp", "norm_block", "norm_long", "rope_half4", "rope_half1", "rope_inter4", "rope_inter1",
 	"softmax4_long", "softmax1_long", "gemm_128", "gemm_16",
 	"lse", "lse_join", "pool", "pool_join", "variant_prefill", "variant_softmax",
 }

@@ -46,6 +46,34 @@ type addParams struct {
 	extent    extent
 }
 
+type activateParams struct {
+	progressParams
+	dst, src view
+	extent   extent
+	kind, _  uint32
+}
+
+type multiplyParams struct {
+	progressParams
+	dst, a, b view
+	extent    extent
+}
+
+type embeddingParams struct {
+	progressParams
+	dst, table view
+	tokens     pointer
+	extent     extent
+}
+
+type normParams struct {
+	progressParams
+	dst, x, w, b      view
+	heads, rows, cols uint32
+	epsilon           float32
+	centred, vec      int32
+}
+
 const (
 	ropeFrequencies = 256
 	ropeTable       = 512

@@ -43,7 +43,7 @@ func readLayouts(t *testing.T) *layouts {
 		align:   map[string]uintptr{"int": 4, "unsigned": 4, "float": 4, "double": 8, "i64": 8, "u64": 8},
 		defines: map[string]int{},
 	}
-	for _, name := range []string{"common.cuh", "cells.cuh", "lse.cu", "pool.cu", "gather.cu", "add.cu", "rope.cu", "softmax.cu", "gemm.cu", "context.cu", "prefill.cu", "halves.cu", "prefill_halves.cu", "halves_rows.cu", "gemm_warpgroup.cu", "cells_warpgroup.cu", "decode.cu", "variant.cu"} {
+	for _, name := range []string{"common.cuh", "cells.cuh", "lse.cu", "pool.cu", "gather.cu", "activation.cu", "add.cu", "embedding.cu", "norm.cu", "rope.cu", "softmax.cu", "gemm.cu", "context.cu", "prefill.cu", "halves.cu", "prefill_halves.cu", "halves_rows.cu", "gemm_warpgroup.cu", "cells_warpgroup.cu", "decode.cu", "variant.cu"} {
 		text, err := os.ReadFile(filepath.Join("..", "kernels", name))
 		if err != nil {
 			t.Fatal(err)
@@ -97,6 +97,7 @@ func TestParamsMatchKernels(t *testing.T) {
 	l := readLayouts(t)
 	for name, v := range map[string]any{
 		"Progress": progressParams{}, "View": view{}, "Extent": extent{}, "Pair": pairParams{}, "Gather": gatherParams{}, "Add": addParams{},
+		"Activate": activateParams{}, "Multiply": multiplyParams{}, "Embedding": embeddingParams{}, "Norm": normParams{},
 		"Rope": ropeParams{}, "Softmax": softmaxParams{}, "Gemm": gemmParams{}, "Context": contextParams{}, "Prefill": prefillParams{}, "Decode": decodeParams{}, "Halves": halvesParams{}, "PrefillHalves": prefillHalvesParams{}, "HalvesRows": halvesRowsParams{}, "GemmHalves": gemmHalvesParams{},
 		"Cells": cellsParams{}, "CellsHalves": cellsHalvesParams{}, "LseJoin": lseJoinParams{}, "PoolJoin": poolJoinParams{}, "Changed": changedParams{},
 	} {

@@ -2,15 +2,18 @@
 
 #include "gather.cu"
 
+#include "activation.cu"
 #include "add.cu"
 #include "cells_warpgroup.cu"
 #include "context.cu"
 #include "decode.cu"
+#include "embedding.cu"
 #include "gemm.cu"
 #include "gemm_warpgroup.cu"
 #include "halves.cu"
 #include "halves_rows.cu"
 #include "lse.cu"
+#include "norm.cu"
 #include "pool.cu"
 #include "pool_join.cu"
 #include "prefill.cu"

@@ -16,7 +16,7 @@ var cases = sync.OnceValue(func() []testCase {
 	for _, group := range [][]testCase{
 		seedCases(), moveCases(), ropeCases(), softmaxCases(), sumCases(),
 		scoresCases(), contextCases(), prefillCases(), decodeCases(), maskedCases(), appendCases(), lseCases(), poolCases(), variantCases(),
-		knownVariants(),
+		knownVariants(), modelCases(),
 	} {
 		all = append(all, group...)
 	}

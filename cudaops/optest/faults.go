@@ -101,6 +101,24 @@ func (f *Faults) SoftmaxChanged(dst, src cudaops.View, c cudaops.Changes) (int, 
 // Add counts.
 func (f *Faults) Add(dst, a, b cudaops.View) error { return f.call(f.Backend.Add(dst, a, b)) }
 
+// Multiply counts.
+func (f *Faults) Multiply(dst, a, b cudaops.View) error { return f.call(f.Backend.Multiply(dst, a, b)) }
+
+// Activate counts.
+func (f *Faults) Activate(dst, src cudaops.View, a cudaops.Activation) error {
+	return f.call(f.Backend.Activate(dst, src, a))
+}
+
+// Norm counts.
+func (f *Faults) Norm(dst, x, w, b cudaops.View, n cudaops.Norm) error {
+	return f.call(f.Backend.Norm(dst, x, w, b, n))
+}
+
+// Embedding counts.
+func (f *Faults) Embedding(dst, table cudaops.View, tokens []int) error {
+	return f.call(f.Backend.Embedding(dst, table, tokens))
+}
+
 // Scores counts.
 func (f *Faults) Scores(dst, q, k cudaops.View, scale float32) error {
 	return f.call(f.Backend.Scores(dst, q, k, scale))

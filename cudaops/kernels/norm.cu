@@ -1,0 +1,111 @@
+// norm writes each row less its mean (where centred), over the root of the mean square of that plus epsilon, times w plus b.
+//
+//   dst, x  [heads, rows, cols], strides free
+//   w, b    [cols], or null
+//
+// The mean square is taken of the differences, in a second pass over the row. Up to 1024 columns a warp holds a row in
+// registers, up to 8192 a block; a longer row is read three times, twice of them from a cache.
+//
+// Versions: 1. this.
+
+#pragma once
+
+#include "common.cuh"
+#include "softmax.cu"
+
+struct Norm {
+	Progress progress;
+	View dst, x, w, b;
+	unsigned heads, rows, cols;
+	float epsilon;
+	int centred, vec;
+};
+
+// less takes the mean away from the 4 elements at column c, of which those behind the row stay 0.
+__device__ __forceinline__ float4 less(float4 x, float mean, int c, int cols) {
+	return make_float4(c < cols ? x.x - mean : 0, c + 1 < cols ? x.y - mean : 0, c + 2 < cols ? x.z - mean : 0,
+	                   c + 3 < cols ? x.w - mean : 0);
+}
+
+__device__ __forceinline__ float total(float4 x) { return (x.x + x.y) + (x.z + x.w); }
+__device__ __forceinline__ float squares(float4 x) { return (x.x * x.x + x.y * x.y) + (x.z * x.z + x.w * x.w); }
+
+// finish scales 4 elements and stores them.
+__device__ __forceinline__ void finish(const Norm &p, float *dst, int c, float4 d, float inverse) {
+	float4 y = make_float4(d.x * inverse, d.y * inverse, d.z * inverse, d.w * inverse);
+	int cols = (int)p.cols;
+	if (p.w.p) {
+		float4 w = load4(p.w.p, c, cols, p.vec);
+		y.x *= w.x, y.y *= w.y, y.z *= w.z, y.w *= w.w;
+	}
+	if (p.b.p) {
+		float4 b = load4(p.b.p, c, cols, p.vec);
+		y.x += b.x, y.y += b.y, y.z += b.z, y.w += b.w;
+	}
+	store4(dst, c, cols, p.vec, y);
+}
+
+// Join adds up over the threads that share a row.
+template <int THREADS> struct Join {
+	static __device__ __forceinline__ float sum(float x, float *buffer) { return Block<THREADS>::sum(x, buffer); }
+};
+template <> struct Join<32> {
+	static __device__ __forceinline__ float sum(float x, float *) { return Warp<32>::sum(x); }
+};
+
+// THREADS threads hold a row of up to THREADS * PER * 4 columns.
+template <int THREADS, int PER> __device__ __forceinline__ void normHeld(const Norm &p, unsigned row, int t) {
+	__shared__ float sums[32], squared[32];
+	unsigned h = row / p.rows, s = row - h * p.rows;
+	const float *src = at(p.x, h, s);
+	float *dst = at(p.dst, h, s);
+	int cols = (int)p.cols;
+	float4 x[PER];
+#pragma unroll
+	for (int j = 0; j < PER; j++) x[j] = load4(src, (j * THREADS + t) * 4, cols, p.vec);
+	if (p.centred) {
+		float sum = 0;
+#pragma unroll
+		for (int j = 0; j < PER; j++) sum += total(x[j]);
+		float mean = Join<THREADS>::sum(sum, sums) / cols;
+#pragma unroll
+		for (int j = 0; j < PER; j++) x[j] = less(x[j], mean, (j * THREADS + t) * 4, cols);
+	}
+	float square = 0;
+#pragma unroll
+	for (int j = 0; j < PER; j++) square += squares(x[j]);
+	float inverse = 1 / sqrtf(Join<THREADS>::sum(square, squared) / cols + p.epsilon);
+#pragma unroll
+	for (int j = 0; j < PER; j++) finish(p, dst, (j * THREADS + t) * 4, x[j], inverse);
+}
+
+// A warp to a row.
+extern "C" __global__ void __launch_bounds__(BLOCK) norm_warp(const __grid_constant__ Norm p) {
+	begin(p.progress);
+	i64 row = (i64)blockIdx.x * (BLOCK / 32) + threadIdx.x / 32;
+	if (row < (i64)p.heads * p.rows) normHeld<32, 8>(p, (unsigned)row, threadIdx.x % 32);
+}
+
+// A block to a row.
+extern "C" __global__ void __launch_bounds__(BLOCK) norm_block(const __grid_constant__ Norm p) {
+	begin(p.progress);
+	normHeld<BLOCK, 8>(p, blockIdx.x, threadIdx.x);
+}
+
+extern "C" __global__ void __launch_bounds__(1024) norm_long(const __grid_constant__ Norm p) {
+	begin(p.progress);
+	__shared__ float sums[32], squared[32];
+	unsigned h = blockIdx.x / p.rows, s = blockIdx.x - h * p.rows;
+	const float *src = at(p.x, h, s);
+	float *dst = at(p.dst, h, s);
+	i64 cols = p.cols, step = 4096;
+	float mean = 0, square = 0;
+	if (p.centred) {
+		float sum = 0;
+		for (i64 c = threadIdx.x * 4; c < cols; c += step) sum += total(load4(src, c, cols, p.vec));
+		mean = Block<1024>::sum(sum, sums) / cols;
+	}
+	for (i64 c = threadIdx.x * 4; c < cols; c += step) square += squares(less(load4(src, c, cols, p.vec), mean, c, cols));
+	float inverse = 1 / sqrtf(Block<1024>::sum(square, squared) / cols + p.epsilon);
+	for (i64 c = threadIdx.x * 4; c < cols; c += step) finish(p, dst, c, less(load4(src, c, cols, p.vec), mean, c, cols), inverse);
+}
