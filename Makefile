@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test notebooks race nightly soak bench-cell bench-viz bench-gpu lint fmt demo lab bundle install uninstall clean
+.PHONY: help build build-cuda kernels test notebooks race nightly soak bench-cell bench-viz bench-gpu hub lint fmt demo lab bundle install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,11 @@ bench-cell: ## what a cell takes, against stock GoNB and ipykernel with matplotl
 
 bench-viz: ## what pictures take in JupyterLab: from call to picture, a zoom step, a turn of a dial, sizes
 	./install.sh bench-viz
+
+USERS ?= 12
+hub: ## as root: a JupyterHub for this machine, in /opt/attnb-hub, and USERS users who run the first notebook at once
+	deploy/jupyterhub/setup.sh --prefix /opt/attnb-hub
+	.venv/bin/python tests/hub.py --prefix /opt/attnb-hub --users $(USERS)
 
 CELLS ?= 2000
 bench-gpu: ## the ops on this machine's GPU, next to PyTorch: a table, and JSON in bench/results (bench/gpu.sh where there is no Go)

@@ -33,12 +33,13 @@ usage() {
 		  bench-cell set up, and measure what a cell takes, against stock GoNB and ipykernel with matplotlib
 		  bench-viz  set up, and measure what pictures take in JupyterLab
 		  versus     set up, and do one tutorial step in attnb, PyTorch with matplotlib, and BertViz (gigabytes of Python)
+		  prefix DIR install the kernel below DIR, for a Jupyter there (a virtual environment, /usr/local)
 		  uninstall  remove the kernel from your own Jupyter
 		  help       this text
 
 		Needs Python 3.10 or newer and a network that reaches Python's and Go's package registries.
 		What it sets up stays in this folder (.venv, bin, build) and in Go's caches; only the first
-		command writes elsewhere, to your Jupyter's data directory.
+		command and prefix write elsewhere, to your Jupyter's data directory and to DIR.
 	END
 }
 
@@ -222,6 +223,17 @@ install_for_user() {
 	build_binaries
 	install_kernel "user-$(printf '%s' "$HOME" | hash_of)" "${XDG_DATA_HOME:-$HOME/.local/share}/attnb" --user
 	say "Jupyter now offers \"Go (attnb)\". It does not need this folder. To remove it: ./install.sh uninstall"
+}
+
+install_at_prefix() {
+	local prefix=${1:?the directory is missing}
+	home_for_caches
+	find_go
+	build_binaries
+	mkdir -p "$prefix"
+	prefix=$(cd "$prefix" && pwd -P)
+	install_kernel "prefix-$(printf '%s' "$prefix" | hash_of)" "$prefix/share/attnb" --prefix "$prefix"
+	say "the kernel is in $prefix/share/attnb; to remove it: $prefix/share/attnb/bin/attnb uninstall --prefix $prefix"
 }
 
 uninstall_for_user() {
@@ -425,6 +437,7 @@ case ${1:-} in
 	bench-cell) bench_cell ;;
 	bench-viz) bench_viz ;;
 	versus) versus ;;
+	prefix) install_at_prefix "${2:-}" ;;
 	uninstall) uninstall_for_user ;;
 	help | -h | --help) usage ;;
 	*)
