@@ -2,34 +2,71 @@ package host
 
 import "github.com/attnb/attnb/cudaops"
 
-// Context writes p.v. The keys are read block by block for a block of queries; each block is added up apart, so that a long
-// sum is no less accurate than a short one.
+// ones are the factors of a sum that nothing rescales.
+var ones = func() []float32 {
+	x := make([]float32, tileRows)
+	for i := range x {
+		x[i] = 1
+	}
+	return x
+}()
+
+// Context writes p.v, block by block of keys for a block of queries.
 func (b *Backend) Context(dst, p, v cudaops.View) error {
 	group := p.H / v.H
 	return b.blockwise(p, func(h, from, to int) {
-		values := head(v, h/group)
-		for s := from; s < to; s++ {
-			clear(row(dst, h, s))
-		}
-		part := make([]float32, v.D)
-		for first := 0; first < v.S; first += keyBlock {
+		t := b.tiles.take(b.kernels, v.D)
+		defer b.tiles.give(t)
+		clear(t.acc[:v.D*tileRows])
+		weights, values := head(p, h), head(v, h/group)
+		for first := 0; first < v.S && !b.stop.Load(); first += tileKeys {
+			n := min(tileKeys, v.S-first)
+			last := -1 // row that weighs anything
 			for s := from; s < to; s++ {
-				clear(part)
-				weighted0(part, row(p, h, s)[first:min(first+keyBlock, v.S)], values, first)
-				axpy(row(dst, h, s), 1, part)
+				if !zero(row(p, h, s)[first : first+n]) {
+					last = s
+				}
 			}
+			if last < 0 {
+				continue
+			}
+			if !t.finite(values.from(first), values.stride, n, v.D) {
+				for s := from; s < to; s++ {
+					t.nonzero(s-from, row(p, h, s)[first:first+n], values, first)
+				}
+				continue
+			}
+			t.turn(t.s, tileRows, weights.from(from)[first:], weights.stride, to-from, n)
+			t.eachStrip(to-from, func(k *stripKernels, lane int) {
+				k.weighted(t.acc[lane:], ones, t.s[lane:], values.from(first), values.stride, n, v.D)
+			})
+		}
+		t.turn(head(dst, h).from(from), dst.RowStride, t.acc, tileRows, v.D, to-from)
+		for s := from; s < to; s++ {
+			t.scaleRow(row(dst, h, s), row(dst, h, s), 1)
 		}
 	})
 }
 
-// weighted0 is weighted without the rows whose weight is 0: 0 times NaN is NaN.
-func weighted0(acc []float32, weights []float32, m matrix, first int) {
-	from := 0
-	for j := range weights {
-		if weights[j] == 0 {
-			weighted(acc, weights[from:j], m, first+from)
-			from = j + 1
+// zero says whether all elements are.
+func zero(x []float32) bool {
+	for _, v := range x {
+		if v != 0 {
+			return false
 		}
 	}
-	weighted(acc, weights[from:], m, first+from)
+	return true
+}
+
+// nonzero adds, in a lane, values from row first on, without those whose weight is 0: 0 times what is not finite is NaN.
+func (t *tile) nonzero(lane int, weights []float32, values matrix, first int) {
+	part := make([]float32, values.dim)
+	for j, w := range weights {
+		if w != 0 {
+			t.addWeighted(part, weights[j:j+1], values.from(first+j), values.stride)
+		}
+	}
+	for i, x := range part {
+		t.acc[i*tileRows+lane] += x
+	}
 }

@@ -1,8 +1,9 @@
-// Package host is the backend of [cudaops] on the processor's cores: plain Go, for machines without a GPU.
+// Package host is the backend of [cudaops] on the processor's cores, for machines without a GPU: in vectors of 8 or 16 floats where the
+// processor has them, in plain Go where not ([Kernels]).
 //
 // Work is cut into blocks of a fixed size, which the workers take one after the other. No result depends on which worker
-// takes a block or on how many there are, so the same inputs give the same bits at any worker count. Every op is
-// done when its call returns: nothing is queued.
+// takes a block or on how many there are, so the same inputs give the same bits at any worker count; nor does a row's depend on
+// the rows that it is computed with. Every op is done when its call returns: nothing is queued.
 package host
 
 import (
@@ -17,11 +18,14 @@ import (
 type Options struct {
 	Workers int   // goroutines an op uses; 0: one a core
 	Memory  int64 // bytes that the arrays may take together; 0: what the machine has, where it tells
+	Kernels Kernels
 }
 
 // Backend implements [cudaops.Backend], [cudaops.Interrupter] and [cudaops.Progresser].
 type Backend struct {
 	workers int
+	kernels *kernels
+	tiles   tiles
 	budget  int64
 	inUse   int64
 	stop    atomic.Bool // the running op was interrupted
@@ -32,7 +36,7 @@ type Backend struct {
 
 // New makes a backend.
 func New(o Options) *Backend {
-	b := &Backend{workers: o.Workers, budget: o.Memory}
+	b := &Backend{workers: o.Workers, kernels: o.Kernels.table(), budget: o.Memory}
 	if b.workers <= 0 {
 		b.workers = runtime.GOMAXPROCS(0)
 	}
@@ -54,7 +58,7 @@ func data(m cudaops.Memory) []float32 { return m.(*block).data }
 func (b *Backend) Info() cudaops.Info {
 	return cudaops.Info{
 		Backend:     "host",
-		Device:      fmt.Sprintf("%s, %d workers", processor(), b.workers),
+		Device:      fmt.Sprintf("%s, %d workers, %s", processor(), b.workers, b.kernels.name),
 		MemoryTotal: b.budget,
 	}
 }

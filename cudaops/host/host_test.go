@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -11,16 +12,21 @@ import (
 	"github.com/attnb/attnb/cudaops/optest"
 )
 
+// TestConformance runs the whole suite on all kernels that the processor has.
 func TestConformance(t *testing.T) {
-	optest.Run(t, func(t *testing.T) *cudaops.Device {
-		d := cudaops.NewDevice(host.New(host.Options{}))
-		t.Cleanup(func() {
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
+	for _, kernels := range host.AllKernels() {
+		t.Run(kernels.String(), func(t *testing.T) {
+			optest.Run(t, func(t *testing.T) *cudaops.Device {
+				d := cudaops.NewDevice(host.New(host.Options{Kernels: kernels}))
+				t.Cleanup(func() {
+					if err := d.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+				return d
+			})
 		})
-		return d
-	})
+	}
 }
 
 // TestWorkersDoNotMatter compares every case of the suite, bit by bit, over worker counts.
@@ -34,15 +40,7 @@ func TestWorkersDoNotMatter(t *testing.T) {
 		if want == nil {
 			want = got
 		}
-		for name, out := range want {
-			for i := range out {
-				for j, x := range out[i] {
-					if y := got[name][i][j]; math.Float32bits(x) != math.Float32bits(y) {
-						t.Fatalf("%s: output %d, element %d is %v with 1 worker, %v with %d", name, i, j, x, y, workers)
-					}
-				}
-			}
-		}
+		sameResults(t, fmt.Sprintf("%d workers", workers), got, want)
 	}
 }
 

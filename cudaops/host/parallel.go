@@ -7,30 +7,45 @@ import (
 	"github.com/attnb/attnb/cudaops"
 )
 
-// parallel runs work(0), ..., work(n-1), each once, on the workers. Calls must not depend on one another. Between two of
-// them it looks whether the op was interrupted.
-func (b *Backend) parallel(n int, work func(i int)) error {
+// phase is work(0), ..., work(n-1), each once, on the workers. Calls must not depend on one another.
+type phase struct {
+	n    int
+	work func(i int)
+}
+
+// parallel runs one phase.
+func (b *Backend) parallel(n int, work func(i int)) error { return b.phases(phase{n, work}) }
+
+// phases runs phases one after the other. Between two calls of one it looks whether the op was interrupted.
+func (b *Backend) phases(all ...phase) error {
 	b.stop.Store(false)
 	b.busy.Store(true)
 	defer b.busy.Store(false)
-	next := new(atomic.Int64)
-	b.progress.Store(&progress{next, n})
+	now := &progress{}
+	for _, p := range all {
+		now.all += p.n
+	}
+	b.progress.Store(now)
 	defer b.progress.Store(nil)
-	loop := func() {
-		for !b.stop.Load() {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return
+	for _, p := range all {
+		var next atomic.Int64
+		loop := func() {
+			for !b.stop.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= p.n {
+					return
+				}
+				now.begun.Add(1)
+				p.work(i)
 			}
-			work(i)
 		}
+		var wg sync.WaitGroup
+		for range min(b.workers, p.n) - 1 {
+			wg.Go(loop)
+		}
+		loop()
+		wg.Wait()
 	}
-	var wg sync.WaitGroup
-	for range min(b.workers, n) - 1 {
-		wg.Go(loop)
-	}
-	loop()
-	wg.Wait()
 	if b.stop.Load() {
 		return cudaops.ErrInterrupted
 	}
@@ -39,7 +54,7 @@ func (b *Backend) parallel(n int, work func(i int)) error {
 
 // progress counts the pieces of work of an op that were begun.
 type progress struct {
-	begun *atomic.Int64
+	begun atomic.Int64
 	all   int
 }
 

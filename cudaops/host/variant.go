@@ -2,7 +2,6 @@ package host
 
 import (
 	"math"
-	"slices"
 	"sync/atomic"
 
 	"github.com/attnb/attnb/cudaops"
@@ -49,9 +48,18 @@ func (r *changed) next(from, end int) (first, last int, ok bool) {
 	return first, last, first < last
 }
 
+// changes says whether scores that the row sees are to be changed.
+func (r *changed) changes() bool { return r.cap != 0 || r.bias != nil || r.slope != 0 }
+
+// empty says whether the row sees nothing.
+func (r *changed) empty() bool {
+	_, _, ok := r.next(0, r.hi)
+	return !ok
+}
+
 // change gives the scores of the columns from first on what they are to be.
 func (r *changed) change(scores []float32, first int) {
-	if r.cap == 0 && r.bias == nil && r.slope == 0 {
+	if !r.changes() {
 		return
 	}
 	for i, x := range scores {
@@ -69,6 +77,32 @@ func (r *changed) change(scores []float32, first int) {
 	}
 }
 
+// apply changes the scores of the columns from first on, and hides those that the row does not see.
+func (r *changed) apply(scores []float32, first int) {
+	end, at := first+len(scores), first
+	for from, to, ok := r.next(first, end); ok; from, to, ok = r.next(to, end) {
+		hide(scores[at-first : from-first])
+		r.change(scores[from-first:to-first], from)
+		at = to
+	}
+	hide(scores[at-first:])
+}
+
+func hide(scores []float32) {
+	for i := range scores {
+		scores[i] = lowest
+	}
+}
+
+// weighted makes sum the weighted sum of the values that the row sees, from row first of them on.
+func (r *changed) weighted(k *kernels, sum, weights []float32, values matrix, first int) {
+	clear(sum)
+	end := first + len(weights)
+	for from, to, ok := r.next(first, end); ok; from, to, ok = r.next(to, end) {
+		k.addWeighted(sum, weights[from-first:to-first], values.from(from), values.stride)
+	}
+}
+
 // SoftmaxChanged is Softmax, run by run of the columns that a row sees.
 func (b *Backend) SoftmaxChanged(dst, src cudaops.View, c cudaops.Changes) (int, error) {
 	var empty atomic.Int64
@@ -77,86 +111,25 @@ func (b *Backend) SoftmaxChanged(dst, src cudaops.View, c cudaops.Changes) (int,
 		r := changedRow(c, shown, h, s)
 		to, from := row(dst, h, s), row(src, h, s)
 		clear(to)
-		m, seen := maximum(float32(math.Inf(-1)), r.sink), false
-		for first, last, ok := r.next(0, src.D); ok; first, last, ok = r.next(last, src.D) {
-			copy(to[first:last], from[first:last])
-			r.change(to[first:last], first)
-			m, seen = maximum(m, to[first:last]), true
-		}
-		if !seen {
+		if r.empty() {
 			empty.Add(1)
 			return
 		}
+		m := b.kernels.maximumRow(r.sink, lowest)
+		for first, last, ok := r.next(0, src.D); ok; first, last, ok = r.next(last, src.D) {
+			copy(to[first:last], from[first:last])
+			r.change(to[first:last], first)
+			m = b.kernels.maximumRow(to[first:last], m)
+		}
 		l := 0.0
 		for _, x := range r.sink {
-			l = float64(exp(x, m))
+			l = float64(exp32(x - above0(m)))
 		}
 		for first, last, ok := r.next(0, src.D); ok; first, last, ok = r.next(last, src.D) {
-			for i := first; i < last; i++ {
-				to[i] = exp(to[i], m)
-				l += float64(to[i])
-			}
+			l += b.exponentials(to[first:last], to[first:last], m)
 		}
-		inv := 1 / l
 		for first, last, ok := r.next(0, src.D); ok; first, last, ok = r.next(last, src.D) {
-			for i := first; i < last; i++ {
-				to[i] = float32(float64(to[i]) * inv)
-			}
-		}
-	})
-	return int(empty.Load()), err
-}
-
-// PrefillChanged is Prefill, run by run of the columns that a row sees.
-func (b *Backend) PrefillChanged(dst, lse, q, k, v cudaops.View, scale float32, c cudaops.Changes) (int, error) {
-	group := q.H / k.H
-	var empty atomic.Int64
-	shown := c.Mask.Intervals(q.S, k.S)
-	err := b.blockwise(q, func(h, from, to int) {
-		keys, values := head(k, h/group), head(v, h/group)
-		var states [queryBlock]online
-		var rows [queryBlock]changed
-		var seen [queryBlock]int
-		acc := make([]float32, queryBlock*q.D)
-		first, end := k.S, 0
-		for s := from; s < to; s++ {
-			i := s - from
-			states[i].reset(acc[i*q.D : (i+1)*q.D])
-			rows[i] = changedRow(c, shown, h, s)
-			if rows[i].hi > 0 {
-				first, end = min(first, rows[i].lo), max(end, rows[i].hi)
-			}
-		}
-		var scores [keyBlock]float32
-		for ; first < end && !b.stop.Load(); first += keyBlock {
-			for s := from; s < to; s++ {
-				r := &rows[s-from]
-				last := min(first+keyBlock, k.S)
-				o := &states[s-from]
-				m := o.m
-				for at, stop, ok := r.next(first, last); ok; at, stop, ok = r.next(stop, last) {
-					x := scores[at-first : stop-first]
-					products(x, row(q, h, s), keys, at, scale)
-					r.change(x, at)
-					m = maximum(m, x)
-				}
-				o.rescale(m) // once a block, whatever its runs
-				for at, stop, ok := r.next(first, last); ok; at, stop, ok = r.next(stop, last) {
-					o.add(scores[at-first:stop-first], values, at)
-					seen[s-from] += stop - at
-				}
-			}
-		}
-		for s := from; s < to; s++ {
-			o := &states[s-from]
-			if seen[s-from] == 0 {
-				empty.Add(1)
-			}
-			o.weigh(slices.Clone(rows[s-from].sink)) // becomes a weight
-			o.finish(row(dst, h, s), seen[s-from])
-			if lse.Mem != nil {
-				row(lse, 0, h)[s] = o.lse()
-			}
+			b.kernels.scaleRow(to[first:last], to[first:last], float32(1/l))
 		}
 	})
 	return int(empty.Load()), err
