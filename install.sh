@@ -388,8 +388,13 @@ go_lane() {
 	check "go test" go_tests plain $packages
 }
 
+cross_build() {
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build ./... && CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build ./...
+}
+
 other_lane() {
 	check "go build" go build ./...
+	check "go build, for Linux on arm64 and macOS" cross_build
 	check "go vet" go vet ./...
 	if [[ ${CGO_ENABLED:-1} != 0 ]]; then
 		check "go vet, with CUDA" with_cuda go vet -tags cuda ./cudaops/... ./kernel/cmd/attnb

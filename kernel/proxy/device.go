@@ -50,7 +50,7 @@ func (d *device) launch() error {
 	defer read.Close()
 	args := append(append([]string(nil), d.k.opts.Device...), "--socket", d.socket, "--runtime", d.k.dir.Path)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = environ(map[string]string{runtimedir.EnvRuntime: d.k.dir.Path})
+	cmd.Env = environ(map[string]string{runtimedir.EnvRuntime: d.k.dir.Path, wire.EnvNonce: d.k.nonce})
 	cmd.ExtraFiles = []*os.File{read}
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = deviceAttr()
@@ -121,7 +121,7 @@ func (d *device) connection() (*wire.Conn, error) {
 		if conn != nil {
 			return conn, nil
 		}
-		conn, err := wire.Dial(d.socket)
+		conn, err := d.dial()
 		if err == nil {
 			d.mu.Lock()
 			d.conn = conn
@@ -137,6 +137,9 @@ func (d *device) connection() (*wire.Conn, error) {
 		}
 	}
 }
+
+// dial makes a connection of its own.
+func (d *device) dial() (*wire.Conn, error) { return wire.DialAs(d.socket, d.k.nonce) }
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -212,7 +215,7 @@ func (d *device) interrupt() {
 	if d.pid() == 0 {
 		return
 	}
-	conn, err := wire.Dial(d.socket)
+	conn, err := d.dial()
 	if err != nil {
 		d.k.log.Warn("the device process cannot be interrupted", "error", err)
 		return

@@ -1,6 +1,10 @@
 package proxy
 
-import "net"
+import (
+	"net"
+
+	"github.com/attnb/attnb/kernel/peer"
+)
 
 // endpoint is a unix socket in the runtime directory for what cells and launchers say to the proxy itself.
 type endpoint struct {
@@ -8,7 +12,7 @@ type endpoint struct {
 	l    *net.UnixListener
 }
 
-// listen makes the endpoint. Each connection has a goroutine of its own, which closes it.
+// listen makes the endpoint, for this user's processes. Each connection has a goroutine of its own, which closes it.
 func (k *Kernel) listen(name string, serve func(*net.UnixConn)) endpoint {
 	path := k.dir.File(name)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -21,6 +25,11 @@ func (k *Kernel) listen(name string, serve func(*net.UnixConn)) endpoint {
 			conn, err := l.AcceptUnix()
 			if err != nil {
 				return
+			}
+			if err := peer.Check(conn); err != nil {
+				k.log.Warn("refused a connection", "name", name, "error", err)
+				conn.Close()
+				continue
 			}
 			go serve(conn)
 		}

@@ -143,7 +143,7 @@ func (w *waits) look() waiting {
 		return waiting{what: "building the cell", elapsed: time.Since(w.began)}
 	}
 	if w.conn == nil {
-		conn, err := wire.Dial(w.s.e.k.device.socket)
+		conn, err := w.s.e.k.device.dial()
 		if err != nil {
 			return waiting{}
 		}

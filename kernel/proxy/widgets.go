@@ -90,7 +90,7 @@ func (l *widgetLink) connection() (*wire.Conn, error) {
 	case l.conn != nil:
 		return l.conn, nil
 	}
-	c, err := wire.Dial(l.k.device.socket)
+	c, err := l.k.device.dial()
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"crypto/subtle"
 	"errors"
 	"os"
 	"path/filepath"
@@ -120,6 +121,9 @@ func (c *conn) sayHello(r wire.Request) (wire.Answer, error) {
 	if r.Number != wire.Version {
 		return wire.Answer{}, wire.Errorf(wire.BadRequest,
 			"the device process speaks version %d, this program version %d: restart the kernel", wire.Version, r.Number)
+	}
+	if t := c.s.token; t != "" && subtle.ConstantTimeCompare([]byte(r.Name), []byte(t)) != 1 {
+		return wire.Answer{}, wire.Errorf(wire.BadRequest, "the device process is of another kernel: this program does not know its token")
 	}
 	c.hello = true
 	return wire.Answer{Number: wire.Version, Text: c.s.d.Info().Backend}, nil

@@ -14,6 +14,9 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
+// token is what the clients of a test's process know.
+const token = "0123456789abcdef"
+
 // process is a device process within the test.
 type process struct {
 	t      *testing.T
@@ -40,7 +43,7 @@ func startWith(t *testing.T, b cudaops.Backend, set func(*Options)) *process {
 	p := &process{t: t, d: cudaops.NewDevice(b), socket: filepath.Join(dir, "s"), served: make(chan error, 1)}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	o := Options{Socket: p.socket, Device: p.d, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
+	o := Options{Socket: p.socket, Token: token, Device: p.d, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
 	set(&o)
 	p.s = newServer(ctx, o)
 	go func() { p.served <- p.s.serve(o) }()
@@ -78,7 +81,7 @@ type caller struct {
 func (p *process) dial() caller {
 	p.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		c, err := wire.Dial(p.socket)
+		c, err := wire.DialAs(p.socket, token)
 		if err == nil {
 			return caller{p.t, c}
 		}

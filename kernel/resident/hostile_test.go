@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +30,7 @@ func frame(body []byte) []byte {
 }
 
 func hello(version int) []byte {
-	return frame((&wire.Request{Kind: wire.KindHello, Number: version}).Encode())
+	return frame((&wire.Request{Kind: wire.KindHello, Number: version, Name: token}).Encode())
 }
 
 // Whatever a client sends, it gets an error or is cut off; the process and its tensors stay.
@@ -47,6 +46,8 @@ func TestHostileClients(t *testing.T) {
 		want string // message of the last answer; "" where the connection just ends
 	}{
 		{"another version", hello(wire.Version + 1), "the device process speaks version 1, this program version 2: restart the kernel"},
+		{"another kernel's token", append(frame((&wire.Request{Kind: wire.KindHello, Number: wire.Version, Name: token[1:]}).Encode()),
+			frame((&wire.Request{Kind: wire.KindList}).Encode())...), "the device process is of another kernel: this program does not know its token"},
 		{"no hello", frame((&wire.Request{Kind: wire.KindList}).Encode()), "the first message must be hello"},
 		{"garbage", frame([]byte("GET / HTTP/1.1\r\n")), "malformed request"},
 		{"a frame of 4 GB", []byte{0xff, 0xff, 0xff, 0xff, 1, 2, 3}, ""},
@@ -112,13 +113,4 @@ func TestUploadCutOff(t *testing.T) {
 	defer c.Close()
 	c.random(1, fused, 2, 3)
 	p.settle(24)
-}
-
-func TestCheckUID(t *testing.T) {
-	if err := checkUID(os.Getuid()); err != nil {
-		t.Error(err)
-	}
-	if err := checkUID(os.Getuid() + 1); err == nil {
-		t.Error("another user's client is let in")
-	}
 }

@@ -25,7 +25,7 @@ func TestQuestionEndsWithItsClient(t *testing.T) {
 	}
 	// A cache that holds none of its rows: each slot is compared with every row. Nobody reads the answers.
 	rows, cache := b.random(1, hsd, 2, 3000, 16), b.random(2, hsd, 2, 3000, 16)
-	send(wire.Request{Kind: wire.KindHello, Number: wire.Version})
+	send(wire.Request{Kind: wire.KindHello, Number: wire.Version, Name: token})
 	send(wire.Request{Kind: wire.KindAsk, Question: &wire.Question{Topic: "cache", Roles: []string{"rows", "cache"}}, Params: wire.Params{Rotary: 16},
 		IDs: []int{rows.ID, cache.ID}})
 	until := func(what string, is func(s wire.Status) bool) {

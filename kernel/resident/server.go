@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/kernel/peer"
 	"github.com/attnb/attnb/kernel/resident/chain"
 	"github.com/attnb/attnb/kernel/resident/judge"
 	"github.com/attnb/attnb/kernel/resident/show"
@@ -33,6 +34,8 @@ type Options struct {
 	// Record is a file that tells the next device process of the same kernel which names this one held, so that it can say what became of
 	// them. It is gone after an end in order. Empty: none.
 	Record string
+	// Token is what clients must know, as they do who have the kernel's environment ([wire.EnvNonce]). Empty: nothing.
+	Token string
 	// Budget bounds what is computed again in float64.
 	Budget chain.Budget
 	// Log receives connections, faults and panics. Nil: nothing is logged.
@@ -47,6 +50,7 @@ type server struct {
 	tasks   tasks
 	budget  chain.Budget
 	log     *slog.Logger
+	token   string
 	ctx     context.Context // of Serve
 	stop    context.CancelFunc
 
@@ -70,7 +74,7 @@ func newServer(ctx context.Context, o Options) *server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{d: o.Device, store: store.New(), log: log, record: o.Record, budget: o.Budget}
+	s := &server{d: o.Device, store: store.New(), log: log, token: o.Token, record: o.Record, budget: o.Budget}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	s.gallery = show.New(s.ctx, s.d, s.store)
 	return s
@@ -229,7 +233,7 @@ type conn struct {
 }
 
 func (s *server) serveConn(nc *net.UnixConn) {
-	if err := checkPeer(nc); err != nil {
+	if err := peer.Check(nc); err != nil {
 		s.log.Warn("refused a connection", "error", err)
 		return
 	}

@@ -19,14 +19,18 @@ type Conn struct {
 	Backend string
 }
 
-// Dial connects to the socket at path and says hello. A process of another version is an error.
-func Dial(path string) (*Conn, error) {
+// Dial connects to the socket at path and says hello, with the token of the kernel whose environment this is ([EnvNonce]). A process of
+// another version, or of another kernel, is an error.
+func Dial(path string) (*Conn, error) { return DialAs(path, os.Getenv(EnvNonce)) }
+
+// DialAs is Dial with a token.
+func DialAs(path, token string) (*Conn, error) {
 	f, err := dialFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("no device process at %s: %w", path, err)
 	}
 	c := &Conn{f: f, in: NewReader(f)}
-	a, err := c.Do(Request{Kind: KindHello, Number: Version})
+	a, err := c.Do(Request{Kind: KindHello, Number: Version, Name: token})
 	if err == nil && a.Number != Version {
 		err = fmt.Errorf("the device process speaks version %d, this program version %d", a.Number, Version)
 	}

@@ -14,7 +14,7 @@ package wire
 // Names of the environment variables that a cell finds.
 const (
 	EnvSocket = "ATTNB_SOCKET" // path of the device process's socket
-	EnvNonce  = "ATTNB_NONCE"  // 32 hex digits, new for each kernel, in every marker
+	EnvNonce  = "ATTNB_NONCE"  // 32 hex digits, new for each kernel: in every marker, and the token of its sockets
 )
 
 // Version of the protocol. Client and server must have the same: both come from one installation.

@@ -5,7 +5,7 @@ type Kind uint8
 
 const (
 	KindNone        Kind = iota
-	KindHello            // first on a connection: Number is the Version. Answer: Number, Text (the backend)
+	KindHello            // first on a connection: Number is the Version, Name the token. Answer: Number, Text (the backend)
 	KindUpload           // Shape, Axes, DataLen bytes follow. Answer: the tensor
 	KindLoad             // Path, Member, Axes (optional). Answer: the tensor
 	KindGet              // Name. Answer: the tensor

@@ -17,6 +17,7 @@ import (
 	"github.com/attnb/attnb/cudaops/devices"
 	"github.com/attnb/attnb/kernel/proxy/runtimedir"
 	"github.com/attnb/attnb/kernel/resident"
+	"github.com/attnb/attnb/kernel/wire"
 )
 
 // deviceCommand is `attnb device --socket PATH [--runtime DIR]`. With --runtime, file 3 is the lifeline: when it closes,
@@ -62,7 +63,7 @@ func deviceCommand(args []string) int {
 		log.Info("no GPU", "reason", note)
 	}
 	device := cudaops.NewDevice(backend)
-	options := resident.Options{Socket: *socket, Device: device, Lifeline: lifeline, Log: log}
+	options := resident.Options{Socket: *socket, Token: os.Getenv(wire.EnvNonce), Device: device, Lifeline: lifeline, Log: log}
 	if *runtime != "" {
 		options.Record = filepath.Join(*runtime, "names.json")
 	}
