@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,6 +38,13 @@ def jupyterlab(directory: Path, cells: list[str]) -> Iterator[str]:
         metadata={"kernelspec": {"name": KERNEL, "display_name": "Go (attnb)", "language": "go"}},
     )
     nbformat.write(notebook, directory / "picture.ipynb")
+    with serve(directory) as address:
+        yield address("picture.ipynb")
+
+
+@contextmanager
+def serve(directory: Path, settings: Path | None = None) -> Iterator[Callable[[str], str]]:
+    """A JupyterLab over a directory. What it gives makes the address of a notebook in it. settings are a user's own."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -47,10 +55,11 @@ def jupyterlab(directory: Path, cells: list[str]) -> Iterator[str]:
              "--IdentityProvider.token=secret", f"--notebook-dir={directory}", "--allow-root",
              "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"],
             stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            env=os.environ | ({"JUPYTERLAB_SETTINGS_DIR": str(settings)} if settings else {}),
         )  # fmt: skip
         try:
             wait_until_up(f"{base}/api/status?token=secret", server, directory / "lab.log")
-            yield f"{base}/lab/tree/picture.ipynb?token=secret"
+            yield lambda notebook: f"{base}/lab/tree/{notebook}?token=secret"
         finally:
             server.terminate()
             server.wait(timeout=30)
