@@ -70,7 +70,7 @@ func Dial(network, address string, kind zmq4.SocketType, identity string) (*Peer
 
 func open(conn net.Conn, kind zmq4.SocketType, identity string, server bool) (p *Peer, err error) {
 	defer func() {
-		// The handshake trusts the lengths that the other side sends.
+		// Inside a command the handshake trusts the lengths that the other side sends.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("handshake: %v", r)
 		}
@@ -79,7 +79,7 @@ func open(conn net.Conn, kind zmq4.SocketType, identity string, server bool) (p 
 		}
 	}()
 	_ = conn.SetDeadline(time.Now().Add(handshakeLimit))
-	z, err := zmq4.Open(conn, null.Security(), kind, zmq4.SocketIdentity(identity), server, func(*zmq4.Conn) {})
+	z, err := zmq4.Open(&handshake{Conn: conn, left: greetingSize}, null.Security(), kind, zmq4.SocketIdentity(identity), server, func(*zmq4.Conn) {})
 	if err != nil {
 		return nil, err
 	}
