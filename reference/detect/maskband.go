@@ -175,8 +175,9 @@ func (m *masker) emptyElsewhere(b band, use func(h, row int) bool) bool {
 
 // couldSee says whether the band lets some row see the column.
 func (m *masker) couldSee(b band, col int) bool {
+	low, high := m.assumed(b.low, b.high)
 	for row := range m.rows {
-		if at := float64(col - row); at >= b.low[1] && at <= b.high[0] {
+		if at := float64(col - row); at >= low && at <= high {
 			return true
 		}
 	}
