@@ -100,6 +100,9 @@ const (
 // tried runs the tests of dir against each mutant, two at a time, and counts what became of them.
 func tried(t *testing.T, dir string, all []planted) (counts [3]int) {
 	scratch := t.TempDir()
+	if o := run(t.Context(), dir, build(t, dir, scratch)); o != lives {
+		t.Fatalf("the tests of %s fail without a mutant", dir)
+	}
 	next := make(chan int)
 	var mu sync.Mutex
 	var workers sync.WaitGroup
@@ -158,14 +161,31 @@ func try(scratch, dir string, i int, m planted) (outcome, error) {
 		return dies, fmt.Errorf("%w: %s", err, said)
 	}
 	defer os.Remove(binary)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a loop that does not end is noticed, too
+	return run(context.Background(), dir, binary), nil
+}
+
+// run runs a package's tests.
+func run(ctx context.Context, dir, binary string) outcome {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // a loop that does not end is noticed, too
 	defer cancel()
-	run := exec.CommandContext(ctx, binary, "-test.failfast", "-test.timeout=10s")
-	run.Dir = dir
-	if run.Run() == nil {
-		return lives, nil
+	tests := exec.CommandContext(ctx, binary, "-test.failfast", "-test.timeout=10s")
+	tests.Dir = dir
+	if tests.Run() == nil {
+		return lives
 	}
-	return dies, nil
+	return dies
+}
+
+// build compiles a package's tests as they are.
+func build(t *testing.T, dir, scratch string) (binary string) {
+	t.Helper()
+	binary = filepath.Join(scratch, "unchanged.test")
+	compile := exec.Command("go", "test", "-c", "-o", binary, ".")
+	compile.Dir = dir
+	if said, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return binary
 }
 
 // harmless are mutants that change nothing that can be told, and why.
