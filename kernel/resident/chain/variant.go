@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -251,6 +252,31 @@ func partsOf(n *store.Node, own int, at Part, p *wire.Params) []Part {
 		parts = append(parts, at.Turned(x).of(x)) // one head or one row serves all
 	}
 	return parts
+}
+
+// RowVariant is what a Softmax, Prefill or Decode does to one row of one head's scores, which carry what c says, beside their mask m.
+func (r *Replay) RowVariant(ctx context.Context, d *cudaops.Device, n *store.Node, c store.Carried, m cudaops.Mask, head, row int) (v reference.Variant, err error) {
+	own := 3
+	if n.Op == wire.OpSoftmax {
+		own = 1
+	}
+	p := n.Params
+	parts := partsOf(n, own, Part{head, row}, &p)
+	extras := make([]Truth, len(parts))
+	for i, at := range parts {
+		if extras[i], err = r.EvalPart(ctx, d, n.In[own+i], at); err != nil {
+			return v, err
+		}
+	}
+	b, err := boundVariant(p, c.Head(head), m.Diagonal+row, extras, 1)
+	if err != nil {
+		return v, err
+	}
+	v = reference.Variant{Softcap: b.Softcap, Bias: b.Bias.Value, Slopes: b.Slopes, Diagonal: b.Diagonal, Allowed: b.Allowed}
+	if b.Sinks.Value != nil {
+		v.Sinks = b.Sinks.Value[0].RawRowView(0)
+	}
+	return v, nil
 }
 
 // MaskWords says what a mask shows.

@@ -18,8 +18,10 @@ import (
 // rung is a cell of scores or of a context, by what it is computed from.
 type rung struct {
 	q, k, v *store.Node // v nil: a score
-	params  wire.Params
+	params  wire.Params // of the scores
 	mask    cudaops.Mask
+	weighs  *store.Node // what makes weights of the scores
+	carry   store.Carried
 }
 
 // rungOf finds queries, keys and values behind a tensor.
@@ -31,25 +33,17 @@ func rungOf(n *store.Node) (rung, error) {
 	case wire.OpScores:
 		return rung{q: n.In[0], k: n.In[1], params: n.Params}, nil
 	case wire.OpPrefill:
-		return rung{n.In[0], n.In[1], n.In[2], n.Params, chain.MaskOf(n.Params, n.In[0].Rows(), n.In[1].Rows())}.plain(n.Params, store.Carried{})
+		return rung{n.In[0], n.In[1], n.In[2], n.Params, chain.MaskOf(n.Params, n.In[0].Rows(), n.In[1].Rows()), n, store.Carried{}}, nil
 	case wire.OpDecode:
-		return rung{n.In[0], n.In[1], n.In[2], n.Params, chain.DecodeMask(n.Params, n.In[1].Rows())}.plain(n.Params, store.Carried{})
+		return rung{n.In[0], n.In[1], n.In[2], n.Params, chain.DecodeMask(n.Params, n.In[1].Rows()), n, store.Carried{}}, nil
 	case wire.OpContext:
 		p := n.In[0]
 		if p.Op == wire.OpSoftmax && p.In[0].Op == wire.OpScores {
 			s := p.In[0]
-			return rung{s.In[0], s.In[1], n.In[1], s.Params, chain.SoftmaxMask(p.Params, s.Meta)}.plain(p.Params, s.Carry)
+			return rung{s.In[0], s.In[1], n.In[1], s.Params, chain.SoftmaxMask(p.Params, s.Meta), p, s.Carry}, nil
 		}
 	}
 	return rung{}, errors.New("needs a tensor of Scores, Context, Prefill or Decode: a score or an element of the context")
-}
-
-// plain refuses scores that are changed before the softmax, which no rung computes. Masks are no matter.
-func (g rung) plain(p wire.Params, c store.Carried) (rung, error) {
-	if !chain.PlainVariant(p, c, cudaops.Mask{}) {
-		return g, errors.New("its rungs know no softcap, ALiBi, bias, allowed cells or sinks: take a tensor without")
-	}
-	return g, nil
 }
 
 // ladder computes one cell in every number format.
@@ -137,14 +131,30 @@ func (j *Judge) cell(rep *chain.Replay, g rung, at []int) (detect.Cell, error) {
 	if cell.Keys, err = rows(k, chain.Row(kv, -1)); err != nil {
 		return cell, err
 	}
-	if g.v != nil {
-		if cell.Values, err = rows(g.v, chain.Row(kv, -1)); err != nil {
-			return cell, err
-		}
-		keys, _ := cell.Keys.Dims()
-		if sees := chain.Visible(g.mask, keys); sees != nil {
-			cell.Visible = func(key int) bool { return sees(row, key) }
-		}
+	if g.v == nil {
+		return cell, nil
+	}
+	if cell.Values, err = rows(g.v, chain.Row(kv, -1)); err != nil {
+		return cell, err
+	}
+	variant, err := rep.RowVariant(j.Ctx, j.Device, g.weighs, g.carry, g.mask, h, row)
+	if err != nil {
+		return cell, err
+	}
+	keys, _ := cell.Keys.Dims()
+	masked, allowed := chain.Visible(g.mask, keys), variant.Visible(0, nil)
+	cell.Visible = func(key int) bool {
+		return (masked == nil || masked(row, key)) && (allowed == nil || allowed(0, key))
+	}
+	cell.Softcap, cell.Own = variant.Softcap, variant.Diagonal
+	if variant.Bias != nil {
+		cell.Bias = variant.Bias[0].RawRowView(0)
+	}
+	if variant.Slopes != nil {
+		cell.Slope = variant.Slopes[0]
+	}
+	if variant.Sinks != nil {
+		cell.Sink = &variant.Sinks[0]
 	}
 	return cell, nil
 }
