@@ -13,13 +13,7 @@ import (
 // path starts at the cell's working directory. Axes are, by the number of dimensions: "dim"; "seq hidden"; "heads seq dim"; "batch heads
 // seq dim". Where they are others, say so: Load(...).Axes("seq heads dim").
 func Load(path string, member ...string) Tensor {
-	if !strings.HasPrefix(path, "/") {
-		dir, err := os.Getwd()
-		if err != nil {
-			stop("Load: " + path + ": " + err.Error())
-		}
-		path = dir + "/" + path
-	}
+	path = absolute("Load", path)
 	if len(member) > 1 {
 		stop("Load: " + path + ": one array at a time")
 	}
@@ -28,6 +22,18 @@ func Load(path string, member ...string) Tensor {
 		r.Member = member[0]
 	}
 	return one(do(r))
+}
+
+// absolute is a path from the cell's working directory on.
+func absolute(op, path string) string {
+	if strings.HasPrefix(path, "/") {
+		return path
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		stop(op + ": " + path + ": " + err.Error())
+	}
+	return dir + "/" + path
 }
 
 // FromSlice makes a tensor of data, its last index running fastest: FromSlice(x, "heads seq dim", 4, 9, 16).

@@ -14,6 +14,17 @@
 // [Tensor.Timeline] and [Writes] (a cache, slot by slot), [Rotation.Phasors] (what RoPE turns), and the options [Statistics],
 // [Enlarge], [Differences] and [ULP].
 //
+// # Whole models
+//
+// What a model has beside its attention: [Embedding], [LayerNorm], [RMSNorm], [Linear], [Tensor.GELU], [Tensor.GELUTanh], [Tensor.SiLU], [Multiply]
+// and [Add]. [OpenModel] says where the attention of a model on disk lies, and loads its weights as they are used:
+//
+//	m := attn.OpenModel("models/pythia-14m")
+//	x := attn.Embedding(m.Tensor("gpt_neox.embed_in.weight"), tokens)
+//	for _, l := range m.Layers {
+//		x = attn.Add(x, l.Attend(x)) // and an MLP
+//	}
+//
 // # Trust in numbers
 //
 // [Tensor.Check] and [Compare] say whether a number is wrong, [Audit] at which call, and the detectives why: [FindLayout], [FindOrder],

@@ -117,3 +117,36 @@ func ExampleCompare() {
 	attn.Compare(mine, theirs, attn.Differences)
 	mine.Check(attn.ULP)
 }
+
+// A layer of a model on disk, by hand, and one more token behind its cache.
+func ExampleOpenModel() {
+	m := attn.OpenModel("models/pythia-14m") // or "EleutherAI/pythia-14m", where the Hugging Face cache has it
+	l := m.Layers[0]
+	x := attn.Embedding(m.Tensor("gpt_neox.embed_in.weight"), []int{510, 5798, 2206, 327, 253}) // [seq, hidden]
+	q, k, v := l.Project(l.Norm.Of(x.Rows(0, 4)))
+	q, k = l.Rotate(q), l.Rotate(k)
+	attn.Scores(q, k, l.Options()...).Softmax().Heatmap()
+	attn.Require(attn.Prefill(q, k, v, l.Options()...).Check())
+
+	q1, k1, v1 := l.Project(l.Norm.Of(x.Rows(4, 5)))
+	attn.Decode(l.Rotate(q1, 4), attn.AppendKV(k, l.Rotate(k1, 4)), attn.AppendKV(v, v1), l.Options()...).Check()
+}
+
+// A GPT-NeoX block with its MLP in parallel to its attention, as Pythia has it.
+func ExampleModelLayer_Attend() {
+	m, x := attn.OpenModel("models/pythia-14m"), attn.Get("x")
+	l, at := m.Layers[0], "gpt_neox.layers.0."
+	inner := attn.LayerNorm(x, l.Norm.Eps(), m.Tensor(at+"post_attention_layernorm.weight"), m.Tensor(at+"post_attention_layernorm.bias"))
+	inner = attn.Linear(inner, m.Tensor(at+"mlp.dense_h_to_4h.weight"), m.Tensor(at+"mlp.dense_h_to_4h.bias")).GELU()
+	inner = attn.Linear(inner, m.Tensor(at+"mlp.dense_4h_to_h.weight"), m.Tensor(at+"mlp.dense_4h_to_h.bias"))
+	attn.Add(x, attn.Add(l.Attend(x), inner)).Named("x")
+}
+
+// The gated MLP of a Llama block.
+func ExampleMultiply() {
+	m, x := attn.OpenModel("models/llama"), attn.Get("x")
+	w := func(name string) attn.Tensor { return m.Tensor("model.layers.0." + name) }
+	n := attn.RMSNorm(x, m.Layers[0].Norm.Eps(), w("post_attention_layernorm.weight"))
+	gate := attn.Linear(n, w("mlp.gate_proj.weight")).SiLU()
+	attn.Add(x, attn.Linear(attn.Multiply(gate, attn.Linear(n, w("mlp.up_proj.weight"))), w("mlp.down_proj.weight"))).Check()
+}

@@ -34,6 +34,19 @@ var messages = []struct{ cell, want string }{
 	{"add", `Add: shapes differ (a: [seq 2, hidden 3], b: [seq 3, hidden 2])`},
 	{"add axes", `Add: axes differ (a: [heads 2, seq 2, dim 4], b: [seq 2, heads 2, dim 4])`},
 	{"linear", `Linear: rows of 3 elements, weights for 4 (x: [seq 2, hidden 3], w: [out 5, in 4])`},
+	{"embedding", `Embedding: token 1 is 3, must be 0 to 2 (table: "table" [token 3, hidden 4])`},
+	{"embedding of a vector", `Embedding: a table has 2 dimensions: [tokens, hidden] (table: [hidden 4])`},
+	{"embedding of nothing", `Embedding: no tokens (table: [token 3, hidden 4])`},
+	{"layernorm weight", `LayerNorm: the weight must be [1 1 4] (x: [seq 3, hidden 4], w: "w" [hidden 3])`},
+	{"layernorm matrix", `LayerNorm: weights and biases of a norm have 1 dimension (w: [seq 1, hidden 4])`},
+	{"rmsnorm eps", `RMSNorm: eps is 0, must be a positive number that f32 holds (x: [seq 3, hidden 4])`},
+	{"rmsnorm bias", `RMSNorm: one weight at most`},
+	{"multiply", `Multiply: shapes differ (a: [seq 3, hidden 4], b: [seq 4, hidden 3])`},
+	{"no model", `OpenModel: ./nowhere: no such directory`},
+	{"no cached model", `OpenModel: no directory "org/name": DIR/hub: no model org/name in this cache, and nothing is fetched: no such file`},
+	{"no cached revision", `OpenModel: DIR/hub: no model org/name in this cache, and nothing is fetched: no such file`},
+	{"no tensor", `Load: DIR/model/model.safetensors: no array "h.0.attn.masked_bias": it holds h.0.attn.c_attn.bias, h.0.attn.c_attn.weight, h.0.attn.c_proj.bias, h.0.attn.c_proj.weight, h.0.ln_1.bias, h.0.ln_1.weight, wte.weight`},
+	{"no such projection", `Weight: the model has no such projection: see Fused`},
 	{"context", `Context: probabilities of 4 keys, values of 3 (p: [heads 2, seq 3, dim 4], v: [heads 2, seq 3, dim 4])`},
 	{"head", `Head: head 4 is not within 0 to 3 (x: "q" [heads 4, seq 9, dim 16])`},
 	{"head of a matrix", `Head: has no axis "heads" (x: [query 3, key 3])`},
@@ -180,6 +193,8 @@ func (k *kernel) settle(want int64) {
 func TestFailures(t *testing.T) {
 	k := newKernel(t)
 	k.files()
+	gpt2Files(t, filepath.Join(k.dir, "model"))
+	t.Setenv("HF_HUB_CACHE", filepath.Join(k.dir, "hub"))
 	kept, err := k.conn.Upload(wire.Request{Kind: wire.KindUpload, Shape: []int{2, 2}, Axes: []string{"seq", "dim"}}, []float32{1, 2, 3, 4})
 	if err != nil {
 		t.Fatal(err)

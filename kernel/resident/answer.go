@@ -98,6 +98,8 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		a, err = c.s.gallery.Draw(c.Client, r)
 	case wire.KindAsk:
 		a, err = c.judge.Ask(r)
+	case wire.KindModel:
+		a, err = model(r)
 	case wire.KindTile:
 		a, down, err = c.s.gallery.Tile(c.Client, r)
 	case wire.KindShow:

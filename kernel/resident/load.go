@@ -1,25 +1,12 @@
 package resident
 
-import (
-	"errors"
-	"io/fs"
-
-	"github.com/attnb/attnb/kernel/tensorfile"
-	"github.com/attnb/attnb/kernel/wire"
-)
+import "github.com/attnb/attnb/kernel/tensorfile"
 
 // loadFile reads an array for a cell.
 func loadFile(path, member string) (shape []int, data []float32, err error) {
 	shape, data, err = tensorfile.Load(path, member)
-	if err == nil {
-		return shape, data, nil
+	if err != nil {
+		return nil, nil, fileError("Load", err)
 	}
-	code := wire.BadInput
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		code = wire.NotFound
-	case errors.Is(err, fs.ErrPermission):
-		code = wire.Refused
-	}
-	return nil, nil, wire.Errorf(code, "Load: %v", err)
+	return shape, data, nil
 }

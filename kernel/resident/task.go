@@ -61,6 +61,8 @@ func taskName(r wire.Request) string {
 		return "FromSlice"
 	case wire.KindLoad:
 		return "Load"
+	case wire.KindModel:
+		return "OpenModel"
 	case wire.KindDownload:
 		return "Download"
 	case wire.KindPicture:

@@ -116,6 +116,7 @@ type Answer struct {
 	Control   *Control
 	Finding   *Finding
 	Call      *Call
+	Model     *Model
 	DataLen   int // bytes of f32 that follow the frame
 }
 
@@ -144,4 +145,5 @@ func (a *Answer) fields(c *codec) {
 	optional(c, 12, &a.Control)
 	optional(c, 13, &a.Finding)
 	optional(c, 14, &a.Call)
+	optional(c, 15, &a.Model)
 }

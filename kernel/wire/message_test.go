@@ -47,6 +47,7 @@ func drawParams(t *rapid.T) Params {
 		Mask: Mask(rapid.Uint8().Draw(t, "mask")), Diagonal: rapid.Int().Draw(t, "diagonal"),
 		Index: rapid.Int().Draw(t, "index"), Count: rapid.Int().Draw(t, "count"),
 		Axis: rapid.String().Draw(t, "axis"), Axes: rapid.SliceOf(rapid.String()).Draw(t, "axes"),
+		Tokens: rapid.SliceOf(rapid.Int()).Draw(t, "tokens"), Eps: rapid.Float64().Draw(t, "eps"),
 	}
 }
 
@@ -143,6 +144,20 @@ func drawAnswer(t *rapid.T) Answer {
 		a.Verdict = &Verdict{Pass: rapid.Bool().Draw(t, "pass"), Cells: rapid.Int().Draw(t, "cells"), Failed: rapid.Int().Draw(t, "failed"),
 			MaxRatio: f.Draw(t, "ratio"), MaxAbs: f.Draw(t, "abs"), MaxRel: f.Draw(t, "rel"), MaxULP: f.Draw(t, "ulp"),
 			RelL2: f.Draw(t, "l2"), LimitL2: f.Draw(t, "limit")}
+	}
+	if rapid.Bool().Draw(t, "model") {
+		n := rapid.Int()
+		weights := rapid.Custom(func(t *rapid.T) ModelWeights {
+			return ModelWeights{Weight: text.Draw(t, "weight"), Bias: text.Draw(t, "bias"), InOut: rapid.Bool().Draw(t, "in out")}
+		})
+		layer := rapid.Custom(func(t *rapid.T) ModelLayer {
+			return ModelLayer{Heads: n.Draw(t, "heads"), KVHeads: n.Draw(t, "kv"), HeadDim: n.Draw(t, "dim"), Scale: rapid.Float64().Draw(t, "scale"),
+				Window: n.Draw(t, "window"), Layout: Layout(rapid.Uint8().Draw(t, "layout")), QKV: weights.Draw(t, "qkv"), Q: weights.Draw(t, "q"),
+				K: weights.Draw(t, "k"), V: weights.Draw(t, "v"), Out: weights.Draw(t, "out"), Rotation: drawParams(t),
+				Norm: ModelNorm{Weight: text.Draw(t, "norm"), Bias: text.Draw(t, "shift"), RMS: rapid.Bool().Draw(t, "rms"), Eps: rapid.Float64().Draw(t, "eps")}}
+		})
+		a.Model = &Model{Family: text.Draw(t, "family"), Weights: text.Draw(t, "weights"), Hidden: n.Draw(t, "hidden"), Positions: n.Draw(t, "positions"),
+			Layers: rapid.SliceOfN(layer, 0, 3).Draw(t, "layers")}
 	}
 	if rapid.Bool().Draw(t, "tile") {
 		n, ns, f := rapid.Int(), rapid.SliceOf(rapid.Int()), rapid.Float64()

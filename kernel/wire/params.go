@@ -4,28 +4,35 @@ package wire
 type Op uint8
 
 const (
-	OpNone    Op = iota
-	OpSplit      // fused [seq, hidden] -> q, k, v
-	OpRoPE       // x
-	OpScores     // q, k
-	OpSoftmax    // scores
-	OpContext    // probabilities, v
-	OpPrefill    // q, k, v
-	OpDecode     // q, k, v
-	OpAppend     // old, rows
-	OpMerge      // [heads, seq, dim] -> [seq, hidden]
-	OpHeads      // [seq, hidden] -> [heads, seq, dim], the inverse of Merge
-	OpSwap       // exchanges the first two axes: [seq, heads, dim] -> [heads, seq, dim], [out, in] -> [in, out]
-	OpAdd        // a, b
-	OpLinear     // x, w [, b]
-	OpIndex      // entry Index of the axis Axis: one head, one item of a batch
-	OpRows       // rows Index .. Index+Count of the sequence
-	OpAxes       // the same values, their dimensions called Axes
+	OpNone      Op = iota
+	OpSplit        // fused [seq, hidden] -> q, k, v
+	OpRoPE         // x
+	OpScores       // q, k
+	OpSoftmax      // scores
+	OpContext      // probabilities, v
+	OpPrefill      // q, k, v
+	OpDecode       // q, k, v
+	OpAppend       // old, rows
+	OpMerge        // [heads, seq, dim] -> [seq, hidden]
+	OpHeads        // [seq, hidden] -> [heads, seq, dim], the inverse of Merge
+	OpSwap         // exchanges the first two axes: [seq, heads, dim] -> [heads, seq, dim], [out, in] -> [in, out]
+	OpAdd          // a, b
+	OpLinear       // x, w [, b]
+	OpIndex        // entry Index of the axis Axis: one head, one item of a batch
+	OpRows         // rows Index .. Index+Count of the sequence
+	OpAxes         // the same values, their dimensions called Axes
+	OpEmbedding    // table: rows Tokens of it
+	OpLayerNorm    // x [, w [, b]]
+	OpRMSNorm      // x [, w]
+	OpGELU         // x
+	OpGELUTanh     // x
+	OpSiLU         // x
+	OpMultiply     // a, b
 	opEnd
 )
 
 var opNames = [opEnd]string{"", "SplitHeads", "RoPE", "Scores", "Softmax", "Context", "Prefill", "Decode", "AppendKV",
-	"Merge", "Heads", "Swap", "Add", "Linear", "Index", "Rows", "Axes"}
+	"Merge", "Heads", "Swap", "Add", "Linear", "Index", "Rows", "Axes", "Embedding", "LayerNorm", "RMSNorm", "GELU", "GELUTanh", "SiLU", "Multiply"}
 
 // String is the name of the notebook function that does it.
 func (o Op) String() string {
@@ -144,6 +151,9 @@ type Params struct {
 	Axis         string
 
 	Axes []string // OpAxes
+
+	Tokens []int   // OpEmbedding
+	Eps    float64 // OpLayerNorm, OpRMSNorm
 }
 
 func (p *Params) fields(c *codec) {
@@ -175,4 +185,6 @@ func (p *Params) fields(c *codec) {
 	c.floats(26, &p.Slopes)
 	c.strs(27, &p.Extras)
 	c.int(28, &p.FirstSink)
+	c.ints(29, &p.Tokens)
+	c.float(30, &p.Eps)
 }

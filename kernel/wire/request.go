@@ -33,6 +33,7 @@ const (
 	KindTurned           // to the proxy, after KindOpenControl. Answer, once a page has turned the control: Control; none where a page closed it
 	KindDraw             // Draw, IDs, Text (title), Labels, Log. Answer: DisplayID
 	KindAsk              // Question, IDs, Params; to go on after a call: Number, IDs[0]. Answer: Finding, Text (the report), DisplayID (empty: no picture); or Call, Tensors
+	KindModel            // Path (a directory) or Name (of a repository in the Hugging Face cache) and Hash (its revision; empty: main). Answer: Model
 	kindEnd
 )
 

@@ -40,6 +40,16 @@ func boundOf(n *store.Node) string {
 	switch n.Op {
 	case wire.OpAdd:
 		return "Add: u |a+b|, one rounding, and the errors of both"
+	case wire.OpMultiply:
+		return "Multiply: u |a b|, one rounding, and the errors of both"
+	case wire.OpGELU, wire.OpGELUTanh:
+		return fmt.Sprintf("%v: 5u |x| and 3u |f|, of 1 + erf and of products, and the error of x by the slope of f", n.Op)
+	case wire.OpSiLU:
+		return "SiLU: 12u |f|, of exponential, sum and division, and the error of x by the slope of f"
+	case wire.OpLayerNorm:
+		return fmt.Sprintf("LayerNorm: %d roundings of the mean, %d of the mean square, 12u of the root and of products, and the errors of all", dim+2, dim+3)
+	case wire.OpRMSNorm:
+		return fmt.Sprintf("RMSNorm: %d roundings of the mean square, 12u of the root and of products, and the errors of all", dim+3)
 	case wire.OpRoPE:
 		if n.Params.Float32Angles {
 			return "RoPE: two roundings of each product, f32 angles as they are defined, and the error of x"

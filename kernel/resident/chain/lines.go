@@ -93,6 +93,10 @@ func paramWords(n *store.Node) string {
 			words += ", " + MaskWords(m)
 		}
 		return words
+	case wire.OpEmbedding:
+		return fmt.Sprintf("%d tokens", len(p.Tokens))
+	case wire.OpLayerNorm, wire.OpRMSNorm:
+		return fmt.Sprintf("eps %g", p.Eps)
 	case wire.OpIndex:
 		return fmt.Sprintf("%s %d", p.Axis, p.Index)
 	case wire.OpRows:

@@ -46,6 +46,14 @@ var ops = map[wire.Op]op{
 	wire.OpAppend:  {args: []string{"cache", "rows"}, run: runAppend, replay: replayAppend},
 	wire.OpAdd:     {args: []string{"a", "b"}, run: runAdd, replay: replayAdd, noise: noiseAdd},
 	wire.OpLinear:  {args: []string{"x", "w", "b"}, optional: 1, run: runLinear, replay: replayLinear, noise: noiseLinear},
+
+	wire.OpEmbedding: {args: []string{"table"}, run: runEmbedding, replay: replayEmbedding},
+	wire.OpLayerNorm: {args: []string{"x", "w", "b"}, optional: 2, run: runLayerNorm, replay: replayLayerNorm, noise: noiseLayerNorm},
+	wire.OpRMSNorm:   {args: []string{"x", "w"}, optional: 1, run: runRMSNorm, replay: replayRMSNorm, noise: noiseRMSNorm},
+	wire.OpGELU:      activation(cudaops.GELU, reference.GELU),
+	wire.OpGELUTanh:  activation(cudaops.GELUTanh, reference.GELUTanh),
+	wire.OpSiLU:      activation(cudaops.SiLU, reference.SiLU),
+	wire.OpMultiply:  {args: []string{"a", "b"}, run: runMultiply, replay: replayMultiply, noise: noiseMultiply},
 }
 
 // Job is one run of an op. It releases the views that the op made on its way.

@@ -69,8 +69,15 @@ func needs(n *store.Node, p Part) need {
 	w := need{params: n.Params, pick: -1}
 	x := n.In[0].Meta
 	switch n.Op {
-	case wire.OpAdd:
+	case wire.OpAdd, wire.OpMultiply:
 		w.in = []Part{p, p}
+	case wire.OpEmbedding:
+		w.in = []Part{everything}
+		if p.s >= 0 {
+			w.in[0].s, w.params.Tokens = n.Params.Tokens[p.s], []int{0}
+		}
+	case wire.OpLayerNorm, wire.OpRMSNorm:
+		w.in = []Part{p, everything, everything}[:len(n.In)]
 	case wire.OpRoPE:
 		w.in = []Part{p}
 		if row := p.Turned(x).s; row >= 0 {

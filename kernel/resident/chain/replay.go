@@ -187,6 +187,8 @@ func (r *Replay) compute(ctx context.Context, d *cudaops.Device, n *store.Node, 
 	case n.Op == wire.OpSwap && len(n.Shape) == 2 && p != everything:
 		t, err := r.EvalPart(ctx, d, n, everything)
 		return cutTruth(t, p), err
+	case n.Op == wire.OpEmbedding && r.start[n.In[0]] != nil:
+		return r.embedded(d, n, p)
 	case (n.Op == wire.OpSplit || n.Op == wire.OpHeads) && p.h >= 0 && p.s < 0:
 		return r.headOf(ctx, d, n, p)
 	}
@@ -276,6 +278,24 @@ func (r *Replay) appended(ctx context.Context, d *cudaops.Device, n *store.Node,
 	t, err := apply(n, n.Params, in)
 	t.Meta = p.cut(n.Meta)
 	return t, err
+}
+
+// embedded takes from a table where the replay starts no more than the rows that are asked for.
+func (r *Replay) embedded(d *cudaops.Device, n *store.Node, p Part) (Truth, error) {
+	data, err := r.fetch(d, n.In[0], false)
+	if err != nil {
+		return Truth{}, err
+	}
+	tokens, dim := n.Params.Tokens, store.Last(n.Shape)
+	if p.s >= 0 {
+		tokens = tokens[p.s : p.s+1]
+	}
+	rows := make([]float32, 0, len(tokens)*dim)
+	for _, token := range tokens {
+		rows = append(rows, data[token*dim:(token+1)*dim]...)
+	}
+	m := p.cut(n.Meta)
+	return r.begin(HeadsFrom(rows, m.Shape), m), nil
 }
 
 // headOf is a whole head of rows that were taken apart: of the rows, only its columns are computed.
@@ -390,6 +410,8 @@ func reduction(n *store.Node) float64 {
 	switch n.Op {
 	case wire.OpScores, wire.OpLinear, wire.OpContext:
 		return float64(store.Last(n.In[0].Shape))
+	case wire.OpLayerNorm, wire.OpRMSNorm, wire.OpGELU, wire.OpGELUTanh, wire.OpSiLU:
+		return 8 // some sums, or a function
 	case wire.OpPrefill, wire.OpDecode:
 		return 2 * float64(n.In[1].Rows())
 	}

@@ -148,6 +148,19 @@ func TestParts(t *testing.T) {
 			head := c.run1(wire.OpIndex, wire.Params{Axis: "heads", Index: 1}, s)
 			return c.run1(wire.OpSoftmax, wire.Params{}, c.run1(wire.OpRows, wire.Params{Index: 1, Count: 4}, head))
 		},
+		"embedding to gated MLP": func() wire.Tensor {
+			x := c.run1(wire.OpEmbedding, wire.Params{Tokens: []int{4, 0, 4, 2}}, c.random(1, chainFused, 5, 6))
+			x = c.run1(wire.OpAdd, wire.Params{}, x, c.run1(wire.OpEmbedding, wire.Params{Tokens: []int{0, 1, 2, 3}}, c.run1(wire.OpSwap, wire.Params{}, c.random(2, chainFused, 6, 4))))
+			n := c.run1(wire.OpRMSNorm, wire.Params{Eps: 1e-5}, x, c.random(3, []string{"dim"}, 6))
+			up, gate := c.random(4, []string{"out", "in"}, 9, 6), c.random(5, []string{"out", "in"}, 9, 6)
+			g := c.run1(wire.OpSiLU, wire.Params{}, c.run1(wire.OpLinear, wire.Params{}, n, gate))
+			return c.run1(wire.OpMultiply, wire.Params{}, g, c.run1(wire.OpGELUTanh, wire.Params{}, c.run1(wire.OpLinear, wire.Params{}, n, up)))
+		},
+		"norms of heads": func() wire.Tensor {
+			q := c.run1(wire.OpLayerNorm, wire.Params{Eps: 1e-5}, c.random(1, chainSHD, 5, 2, 8), c.random(2, []string{"dim"}, 8), c.random(3, []string{"dim"}, 8))
+			q = c.run1(wire.OpSwap, wire.Params{}, c.run1(wire.OpLayerNorm, wire.Params{Eps: 1}, q))
+			return c.run1(wire.OpGELU, wire.Params{}, c.run1(wire.OpRMSNorm, wire.Params{Eps: 0.1}, rope(q, wire.Params{Rotary: 4})))
+		},
 		"relabelled": func() wire.Tensor {
 			return rope(c.run1(wire.OpAxes, wire.Params{Axes: chainSHD}, c.random(1, chainHSD, 5, 2, 4)), wire.Params{Rotary: 4, Offset: 1})
 		},

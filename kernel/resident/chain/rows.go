@@ -46,6 +46,11 @@ func replayRoPE(p wire.Params, in []Truth) ([]bound.Heads, error) {
 }
 
 func runAdd(j *Job, _ wire.Params, in []store.Operand) ([]store.Operand, error) {
+	return j.pairwise(in, j.D.Add)
+}
+
+// pairwise runs an op on each element of two tensors of one shape.
+func (j *Job) pairwise(in []store.Operand, do func(a, b *cudaops.Buffer) (*cudaops.Buffer, error)) ([]store.Operand, error) {
 	a, b := in[0], in[1]
 	if slices.Equal(a.Shape, b.Shape) && !slices.Equal(a.Axes, b.Axes) {
 		return nil, j.refuse([]string{"a", "b"}, "axes differ")
@@ -53,8 +58,8 @@ func runAdd(j *Job, _ wire.Params, in []store.Operand) ([]store.Operand, error) 
 	if !slices.Equal(a.Shape, b.Shape) {
 		return nil, j.refuse([]string{"a", "b"}, "shapes differ")
 	}
-	sum, err := j.D.Add(a.Buf, b.Buf)
-	return one(sum, err, store.Meta{Shape: a.Shape, Axes: a.Axes})
+	y, err := do(a.Buf, b.Buf)
+	return one(y, err, same(a))
 }
 
 func replayAdd(_ wire.Params, in []Truth) ([]bound.Heads, error) {

@@ -112,7 +112,8 @@ func (c *coder) name(n *store.Node) string {
 
 // variables are what results are called.
 var variables = map[wire.Op]string{wire.OpRoPE: "turned", wire.OpScores: "s", wire.OpSoftmax: "p", wire.OpContext: "out", wire.OpPrefill: "out", wire.OpDecode: "out",
-	wire.OpAppend: "cache", wire.OpMerge: "rows", wire.OpHeads: "heads", wire.OpSwap: "swapped", wire.OpAdd: "sum", wire.OpLinear: "y", wire.OpIndex: "one", wire.OpRows: "part", wire.OpAxes: "named"}
+	wire.OpAppend: "cache", wire.OpMerge: "rows", wire.OpHeads: "heads", wire.OpSwap: "swapped", wire.OpAdd: "sum", wire.OpLinear: "y", wire.OpIndex: "one", wire.OpRows: "part", wire.OpAxes: "named",
+	wire.OpEmbedding: "x", wire.OpLayerNorm: "normed", wire.OpRMSNorm: "normed", wire.OpGELU: "active", wire.OpGELUTanh: "active", wire.OpSiLU: "active", wire.OpMultiply: "gated"}
 
 func (c *coder) of(n *store.Node) wire.Params {
 	if p, ok := c.params[n]; ok {
@@ -166,11 +167,16 @@ func (c *coder) step(n *store.Node) string {
 			return method("Softmax", "%s", strings.Join(all[1:], ", "))
 		}
 		return "attn." + n.Op.String() + "(" + strings.Join(all, ", ") + ")"
-	case wire.OpContext, wire.OpAppend, wire.OpAdd, wire.OpLinear:
+	case wire.OpEmbedding:
+		return "attn.Embedding(" + in[0] + ", []int{" + list(p.Tokens, strconv.Itoa) + "})"
+	case wire.OpLayerNorm, wire.OpRMSNorm:
+		all := append([]string{in[0], number(p.Eps)}, in[1:]...)
+		return "attn." + n.Op.String() + "(" + strings.Join(all, ", ") + ")"
+	case wire.OpContext, wire.OpAppend, wire.OpAdd, wire.OpMultiply, wire.OpLinear:
 		return "attn." + n.Op.String() + "(" + strings.Join(in, ", ") + ")"
 	case wire.OpHeads:
 		return method("Heads", "%d", p.Heads)
-	case wire.OpMerge, wire.OpSwap:
+	case wire.OpMerge, wire.OpSwap, wire.OpGELU, wire.OpGELUTanh, wire.OpSiLU:
 		return method(n.Op.String(), "")
 	case wire.OpAxes:
 		return method("Axes", "%s", store.Quote(strings.Join(p.Axes, " ")))

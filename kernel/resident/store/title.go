@@ -95,6 +95,14 @@ func (n *Node) phrase(steps int) string {
 		p = in(0) + ", swapped"
 	case wire.OpAppend:
 		p = in(0) + ", appended"
+	case wire.OpEmbedding:
+		return "embeddings"
+	case wire.OpLayerNorm, wire.OpRMSNorm:
+		p = in(0) + ", normed"
+	case wire.OpGELU, wire.OpGELUTanh, wire.OpSiLU:
+		p = n.Op.String() + " of " + in(0)
+	case wire.OpMultiply:
+		p = in(0) + " * " + in(1)
 	case wire.OpLinear:
 		p = in(0) + ", projected"
 	}
