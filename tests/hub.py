@@ -137,7 +137,7 @@ class User:
 
     def run_notebook(self, notebook) -> None:
         for cell in notebook.cells:
-            if cell.cell_type != "code":
+            if cell.cell_type != "code" or "exercise" in cell.metadata.get("tags", []):
                 continue
             for shown in self.run(cell.source):
                 data = shown.get("data", {})
