@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test notebooks race nightly soak bench-cell bench-viz bench-gpu hub lint fmt demo lab bundle install uninstall clean
+.PHONY: help build build-cuda kernels test notebooks race nightly soak bench-cell bench-viz bench-gpu hub fuzz vuln lint fmt demo lab bundle install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,9 +45,17 @@ nightly: soak ## what takes too long for every commit: the soak, the detectives 
 	go test ./reference/detect -full
 	go test ./reference/mutation -timeout 2h -full
 	go test ./kernel/resident -run AuditTime -timed
+	tests/fuzz.sh 2m
 
 soak: ## 2,000 cells of all kinds in one kernel: what they leave (CELLS=60 is a short form)
 	./install.sh soak --cells $(CELLS)
+
+FUZZTIME ?= 10s
+fuzz: ## every fuzz target, FUZZTIME each
+	tests/fuzz.sh $(FUZZTIME)
+
+vuln: ## known faults of what this links (fetches govulncheck and its database)
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 lint: ## gofmt, go vet and golangci-lint (which must be installed)
 	@test -z "$$(gofmt -l $$(go list -f '{{.Dir}}' ./...))" || { gofmt -l $$(go list -f '{{.Dir}}' ./...); exit 1; }

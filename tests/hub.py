@@ -35,6 +35,8 @@ import nbformat
 import requests
 import websocket
 
+import thief
+
 NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "01-first-attention.ipynb"
 RUN = Path("/run/attnb-hub")
 VERDICT = re.compile(r"(?:Check|Compare) .*: (pass|FAIL),")
@@ -187,54 +189,15 @@ def memory(uid: int) -> dict[str, tuple[float, float]]:
     return dict(found)
 
 
-# As another user: each line of standard input is a kind and a path; what could be had of it goes to standard output.
-THIEF = r"""
-import os, socket, sys
-for line in sys.stdin:
-    kind, _, path = line.rstrip("\n").partition(" ")
-    try:
-        if kind == "socket":
-            s = socket.socket(socket.AF_UNIX)
-            s.settimeout(2)
-            s.connect(path)
-        elif kind == "dir":
-            os.listdir(path)
-        elif kind == "read":
-            open(path, "rb").read(1)
-        elif kind == "signal":
-            os.kill(int(path), 0)
-        print("HAD", kind, path)
-    except PermissionError:
-        print("refused", kind, path)
-    except OSError as e:
-        print("failed", kind, path, e)
-"""
-
-
-def thefts(victim: User) -> list[str]:
-    """All that a user could try to reach of another's: sockets, directories, files, processes."""
-    own, home = RUN / victim.name, Path(pwd.getpwnam(victim.name).pw_dir)
-    tries = []
-    for at, dirs, files in os.walk(own):
-        tries += [f"dir {at}"] + [f"socket {at}/{f}" for f in files if (Path(at) / f).is_socket()]
-        tries += [f"read {at}/{f}" for f in files if (Path(at) / f).is_file()]
-    for p in processes(victim.uid):
-        tries += [f"read {p}/environ", f"read {p}/mem", f"dir {p}/fd", f"signal {p.name}"]
-    tries += [f"dir {home}/.cache/attnb-hub", f"dir {home}/.cache/attnb", f"dir {home}/.local/share/jupyter", f"read {home}/notebooks/01-first-attention.ipynb"]
-    return tries
-
-
-def steal(thief: User, victim: User) -> tuple[int, list[str]]:
-    """Tries all of it as the other user, and returns how much was tried and what was had."""
-    tries = thefts(victim)
+def steal(user: User, victim: User) -> tuple[int, list[str]]:
+    """Tries all that a user could try to reach of another's, and returns how much was tried and what was had."""
+    home = Path(pwd.getpwnam(victim.name).pw_dir)
+    tries = thief.below(RUN / victim.name) + [t for p in processes(victim.uid) for t in thief.of_process(int(p.name))]
+    tries += [f"dir {home}/.cache/attnb-hub", f"dir {home}/.local/share/jupyter", f"read {home}/notebooks/01-first-attention.ipynb"]
     assert sum(t.startswith("socket ") for t in tries) >= 8, tries
-    command = ["setpriv", f"--reuid={thief.uid}", f"--regid={pwd.getpwnam(thief.name).pw_gid}", "--clear-groups", "/usr/bin/python3", "-c", THIEF]
-    done = subprocess.run(command, input="\n".join(tries) + "\n", capture_output=True, text=True, timeout=120, check=True)
-    said = done.stdout.splitlines()
-    assert len(said) == len(tries), done.stderr
-    wrong = [line for line in said if not line.startswith("refused ")]
+    wrong = [line for line in thief.steal(tries, user.uid, pwd.getpwnam(user.name).pw_gid) if not line.startswith("refused ")]
     for path in (f"/user/{victim.name}/api/kernels", f"/user/{victim.name}/api/contents", f"/hub/api/users/{victim.name}"):
-        got = thief.api("GET", path, allow_redirects=False)
+        got = user.api("GET", path, allow_redirects=False)
         if got.status_code not in (403, 404):
             wrong.append(f"HAD {path} by the web: {got.status_code}")
     return len(tries) + 3, wrong
@@ -298,10 +261,10 @@ def serve(users: list[User]) -> list[str]:
             wrong.append(f"{u.name} listens on TCP ports {ports}, which every user reaches")
     print(f"each user: {users[0].pictures} pictures, {users[0].verdicts.count('pass')} checks passed, in two runs", flush=True)
     tried = 0
-    for thief, victim in zip(users, users[1:] + users[:1]):
-        n, had = steal(thief, victim)
+    for user, victim in zip(users, users[1:] + users[:1]):
+        n, had = steal(user, victim)
         tried += n
-        wrong += [f"{thief.name} of {victim.name}: {line}" for line in had]
+        wrong += [f"{user.name} of {victim.name}: {line}" for line in had]
     print(f"tried to reach another user's: {tried} things, had {sum('HAD' in w for w in wrong)}", flush=True)
     for u in users:
         u.socket.close()

@@ -1,6 +1,7 @@
 package jupyter
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -90,4 +91,28 @@ func TestReadConnection(t *testing.T) {
 	if _, err := ReadConnection("/no/such/file"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
+}
+
+// FuzzParse takes apart what a client may send, frames separated by line ends. What is accepted is a message that can be sent on, and none
+// is accepted that was not signed.
+func FuzzParse(f *testing.F) {
+	plain, signed := NewCodec(""), NewCodec("key")
+	m := plain.New("execute_request", nil, map[string]any{"code": "a < b"})
+	m.IDs, m.Buffers = [][]byte{[]byte("client")}, [][]byte{{0, 1}}
+	f.Add(bytes.Join(plain.Frames(m), []byte("\n")))
+	f.Add([]byte("<IDS|MSG>\n\n{\"msg_type\":\"x\"}\n\n{}\n[]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		frames := bytes.Split(text, []byte("\n"))
+		if _, err := signed.Parse(frames); err == nil {
+			t.Fatal("accepted without the key")
+		}
+		m, err := plain.Parse(frames)
+		if err != nil {
+			return
+		}
+		again, err := plain.Parse(plain.Frames(m))
+		if err != nil || again.Header != m.Header || len(again.IDs) != len(m.IDs) || len(again.Buffers) != len(m.Buffers) || m.Header.Type == "" {
+			t.Fatalf("%+v, %v, want %+v", again, err, m)
+		}
+	})
 }
