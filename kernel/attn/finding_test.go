@@ -1,9 +1,13 @@
 package attn_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
+
+// verdict is the first line of a finding's report.
+var verdict = regexp.MustCompile(`(?:^|\n|<display>)[A-Z]\w+(?: \w+)?: (?:pass|FAIL): `)
 
 // The detectives, laws and audits in cells, which stop where one says another thing than it must.
 func TestFindings(t *testing.T) {
@@ -17,8 +21,8 @@ func TestFindings(t *testing.T) {
 			t.Errorf("find: no %q in\n%s", want, r.out)
 		}
 	}
-	if len(r.displays) != 2 { // of the layouts
-		t.Errorf("%d displays", len(r.displays))
+	if n := len(verdict.FindAllString(r.out, -1)); n < 30 || len(r.displays) != n {
+		t.Errorf("%d findings and %d displays: each has a picture", n, len(r.displays))
 	}
 	k.good("probe")
 	k.good("load")
@@ -28,8 +32,8 @@ func TestFindings(t *testing.T) {
 			t.Errorf("audit: no %q in\n%s", want, audit.out)
 		}
 	}
-	if len(audit.displays) != 2 {
-		t.Errorf("%d displays", len(audit.displays))
+	if n := len(verdict.FindAllString(audit.out, -1)); n != 5 || len(audit.displays) != n {
+		t.Errorf("%d findings and %d displays: each has a picture", n, len(audit.displays))
 	}
 	if n := len(k.good("load").out); n == 0 {
 		t.Error("nothing is there any more")

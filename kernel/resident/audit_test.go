@@ -19,13 +19,19 @@ func (c caller) ask(topic string, p wire.Params, settings []wire.Fact, roles []s
 	if a.Finding == nil {
 		c.t.Fatalf("%s: no finding", topic)
 	}
-	if a.DisplayID != "" {
-		d, err := c.Display(a.DisplayID)
-		if err != nil || !bytes.HasPrefix(d.Parts[0].Data, []byte("\x89PNG")) {
-			c.t.Errorf("%s: picture: %v", topic, err)
-		}
-	}
+	c.pictured(topic, a)
 	return a
+}
+
+// pictured says that an answer has a picture and a description of it.
+func (c caller) pictured(topic string, a wire.Answer) {
+	c.t.Helper()
+	d, err := c.Display(a.DisplayID)
+	if err != nil || !bytes.HasPrefix(d.Parts[0].Data, []byte("\x89PNG")) || len(d.Parts) < 2 || len(d.Parts[1].Data) < 40 {
+		c.t.Errorf("%s: picture: %v", topic, err)
+		return
+	}
+	c.keep(d)
 }
 
 func (c caller) audit(x wire.Tensor, given ...wire.Tensor) wire.Answer {

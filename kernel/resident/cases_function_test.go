@@ -156,6 +156,7 @@ func (c caller) askAbout(s shippedFunction, settings []wire.Fact, f attention) w
 		out := c.upload(hsd, shape, data)
 		a = c.do(wire.Request{Kind: wire.KindAsk, Number: a.Call.ID, IDs: []int{out.ID}})
 	}
+	c.pictured(s.topic, a)
 	return a
 }
 

@@ -16,6 +16,8 @@ type Check struct {
 	Floor float64 // what rounding explains of that, at that place
 	Where string
 	Pass  bool // Worst <= Floor everywhere
+	// Ratios are, for each head and row, the largest departure in proportion to its floor; +Inf where that is NaN, or more than a floor of 0.
+	Ratios [][]float64
 }
 
 func (c Check) String() string {
@@ -32,22 +34,29 @@ type law struct {
 	ratio float64
 }
 
-func newLaw(name string) *law {
-	return &law{Check: Check{Name: name, Where: "no place", Pass: true}, ratio: -1}
+func newLaw(name string, heads, rows int) *law {
+	l := &law{Check: Check{Name: name, Where: "no place", Pass: true, Ratios: make([][]float64, heads)}, ratio: -1}
+	for h := range l.Ratios {
+		l.Ratios[h] = make([]float64, rows)
+	}
+	return l
 }
 
-func (l *law) at(off, floor float64, where string, args ...any) {
+// at takes a departure at a row, or within it at a place that words say.
+func (l *law) at(head, row int, off, floor float64, words string, args ...any) {
 	ratio := off / floor
-	if off == 0 {
+	switch {
+	case off == 0:
 		ratio = 0
-	}
-	if ratio <= l.ratio {
-		return
-	}
-	if l.Pass = l.Pass && off <= floor; math.IsNaN(ratio) {
+	case math.IsNaN(ratio):
 		ratio = math.Inf(1)
 	}
-	l.ratio, l.Worst, l.Floor, l.Where = ratio, off, floor, fmt.Sprintf(where, args...)
+	l.Pass = l.Pass && off <= floor
+	l.Ratios[head][row] = max(l.Ratios[head][row], ratio)
+	if ratio > l.ratio {
+		l.ratio, l.Worst, l.Floor = ratio, off, floor
+		l.Where = fmt.Sprintf("head %d row %d"+words, append([]any{head, row}, args...)...)
+	}
 }
 
 // NormsKept: RoPE turns, so it keeps the length of each row's first rotary elements, times the magnitude of its cosines (0 means
@@ -64,15 +73,15 @@ func NormsKept(before, after reference.Heads, rotary int, magnitude float64, p P
 	if magnitude == 0 {
 		magnitude = 1
 	}
-	l := newLaw("norms are kept by RoPE")
+	l := newLaw("norms are kept by RoPE", s.heads, s.rows)
 	for h := range before {
 		for row := range s.rows {
 			x, y := before[h].RawRowView(row), after[h].RawRowView(row)
 			want := magnitude * mat.Norm(mat.NewVecDense(rotary, x[:rotary:rotary]), 2)
 			got := mat.Norm(mat.NewVecDense(rotary, y[:rotary:rotary]), 2)
-			l.at(math.Abs(got-want), slack*p.Unit()*want, "head %d row %d", h, row)
+			l.at(h, row, math.Abs(got-want), slack*p.Unit()*want, "")
 			for i := rotary; i < s.dim; i++ {
-				l.at(math.Abs(y[i]-x[i]), p.Unit()*math.Abs(x[i]), "head %d row %d dim %d", h, row, i)
+				l.at(h, row, math.Abs(y[i]-x[i]), p.Unit()*math.Abs(x[i]), " dim %d", i)
 			}
 		}
 	}
@@ -92,7 +101,7 @@ func RelativeOnly(rotate func(x reference.Heads, offset int) (reference.Heads, e
 		return Check{}, tooLittle(op, "needs at least two offsets")
 	}
 	perKV := qs.heads / max(1, len(k)) // Scores refuses what does not divide
-	l := newLaw("scores depend on distance only")
+	l := newLaw("scores depend on distance only", qs.heads, qs.rows)
 	var first reference.Heads
 	for _, offset := range offsets {
 		turnedQ, err := rotate(q, offset)
@@ -116,8 +125,8 @@ func RelativeOnly(rotate func(x reference.Heads, offset int) (reference.Heads, e
 			for row := range rows {
 				for col := range keys {
 					size := mat.Norm(turnedQ[h].RowView(row), 2) * mat.Norm(turnedK[h/perKV].RowView(col), 2)
-					l.at(math.Abs(s[h].At(row, col)-first[h].At(row, col)), slack*p.Unit()*size,
-						"head %d row %d key %d, offsets %d and %d", h, row, col, offsets[0], offset)
+					l.at(h, row, math.Abs(s[h].At(row, col)-first[h].At(row, col)), slack*p.Unit()*size,
+						" key %d, offsets %d and %d", col, offsets[0], offset)
 				}
 			}
 		}
@@ -132,7 +141,7 @@ func RowsSum(p reference.Heads, sink bool, precision Precision) (Check, error) {
 	if err != nil {
 		return Check{}, err
 	}
-	l := newLaw("rows sum to 1")
+	l := newLaw("rows sum to 1", s.heads, s.rows)
 	if sink {
 		l.Name = "rows sum to at most 1"
 	}
@@ -146,7 +155,7 @@ func RowsSum(p reference.Heads, sink bool, precision Precision) (Check, error) {
 			if sum == 0 || sink && sum < 1 {
 				off = 0
 			}
-			l.at(max(off, -least), float64(s.dim+8)*precision.Unit(), "head %d row %d", h, row)
+			l.at(h, row, max(off, -least), float64(s.dim+8)*precision.Unit(), "")
 		}
 	}
 	return l.Check, nil
@@ -158,12 +167,12 @@ func NoFuture(p reference.Heads, diagonal int) (Check, error) {
 	if err != nil {
 		return Check{}, err
 	}
-	l := newLaw("no weight on the future")
+	l := newLaw("no weight on the future", s.heads, s.rows)
 	for h := range p {
 		for row := range s.rows {
 			for col := range s.dim {
 				if col > row+diagonal {
-					l.at(math.Abs(p[h].At(row, col)), 0, "head %d row %d key %d", h, row, col)
+					l.at(h, row, math.Abs(p[h].At(row, col)), 0, " key %d", col)
 				}
 			}
 		}
@@ -182,7 +191,7 @@ func FutureUnseen(f Attention, q, k, v reference.Heads, diagonal int) (Check, er
 	if err != nil {
 		return Check{}, err
 	}
-	l := newLaw("a changed future key changes nothing")
+	l := newLaw("a changed future key changes nothing", qs.heads, qs.rows)
 	for _, wild := range []float64{1e4, math.NaN()} {
 		for _, row := range []int{0, qs.rows / 2, qs.rows - 1} {
 			if row+diagonal+1 >= ks.rows {
@@ -205,7 +214,7 @@ func FutureUnseen(f Attention, q, k, v reference.Heads, diagonal int) (Check, er
 				for seen := 0; seen <= row; seen++ {
 					for i := range qs.dim {
 						off := math.Abs(after[h].At(seen, i) - before[h].At(seen, i))
-						l.at(off, 0, "head %d row %d dim %d, keys from %d set to %v", h, seen, i, max(0, row+diagonal+1), wild)
+						l.at(h, seen, off, 0, " dim %d, keys from %d set to %v", i, max(0, row+diagonal+1), wild)
 					}
 				}
 			}
@@ -248,13 +257,13 @@ func HeadsPermute(f Attention, q, k, v reference.Heads, scale float64, p Precisi
 		return Check{}, err
 	}
 	floors := rowFloors(q, k, v, scale, p)
-	l := newLaw("permuted heads give permuted results")
+	l := newLaw("permuted heads give permuted results", qs.heads, qs.rows)
 	for g, from := range order {
 		for j := range group {
 			a, b := before[from*group+j], after[g*group+j]
 			for row := range qs.rows {
 				for i := range qs.dim {
-					l.at(math.Abs(a.At(row, i)-b.At(row, i)), floors[from*group+j][row], "head %d row %d dim %d", from*group+j, row, i)
+					l.at(from*group+j, row, math.Abs(a.At(row, i)-b.At(row, i)), floors[from*group+j][row], " dim %d", i)
 				}
 			}
 		}
@@ -279,7 +288,7 @@ func PrefillIsDecode(f Attention, q, k, v reference.Heads, chunks []int, scale f
 	}
 	floors := rowFloors(q, k, v, scale, p)
 	past := ks.rows - qs.rows
-	l := newLaw("decode = prefill = prefill in chunks")
+	l := newLaw("decode = prefill = prefill in chunks", qs.heads, qs.rows)
 	for _, chunk := range append([]int{1}, chunks...) {
 		if chunk < 1 {
 			return Check{}, badArgument(op, "a chunk of %d rows", chunk)
@@ -293,7 +302,7 @@ func PrefillIsDecode(f Attention, q, k, v reference.Heads, chunks []int, scale f
 			for h := range part {
 				for row := from; row < to; row++ {
 					for i := range qs.dim {
-						l.at(math.Abs(part[h].At(row-from, i)-whole[h].At(row, i)), floors[h][row], "head %d row %d dim %d, chunks of %d", h, row, i, chunk)
+						l.at(h, row, math.Abs(part[h].At(row-from, i)-whole[h].At(row, i)), floors[h][row], " dim %d, chunks of %d", i, chunk)
 					}
 				}
 			}

@@ -41,6 +41,22 @@ func (e Empty) String() string {
 	return [...]string{"0", "NaN", "uniform", "all weight on key 0", "as if unmasked"}[e]
 }
 
+// fill is a row that sees nothing, where it would hold unmasked if nothing were hidden.
+func (e Empty) fill(row, unmasked []float64) {
+	for col := range row {
+		switch e {
+		case EmptyNaN:
+			row[col] = math.NaN()
+		case EmptyUniform:
+			row[col] = 1 / float64(len(row))
+		case EmptyFirstKey:
+			row[col] = float64(1 - min(col, 1))
+		case EmptyUnmasked:
+			row[col] = unmasked[col]
+		}
+	}
+}
+
 // check refuses a rule that does not fit p [H, S, T].
 func (r Rule) check(op string, p shape) error {
 	switch {
@@ -99,6 +115,78 @@ func (r Rule) band() (low, high float64) {
 		high = own
 	}
 	return low, high
+}
+
+// Head is the rule of one head.
+func (r Rule) Head(h int) Rule {
+	if r.Allowed != nil {
+		at := min(h, len(r.Allowed)-1)
+		r.Allowed = r.Allowed[at : at+1]
+	}
+	if r.Bias != nil {
+		at := min(h, len(r.Bias)-1)
+		r.Bias = r.Bias[at : at+1]
+	}
+	if r.Slopes != nil {
+		r.Slopes = r.Slopes[h : h+1]
+	}
+	if r.Sinks != nil {
+		r.Sinks = r.Sinks[h : h+1]
+	}
+	return r
+}
+
+// Probabilities are those of q [H, S, d] and k [KV, T, d] by the rule, in float64.
+func (r Rule) Probabilities(q, k reference.Heads) (reference.Heads, error) {
+	const op = "Probabilities"
+	qs, err := measure(op, "q", q)
+	if err != nil {
+		return nil, err
+	}
+	ks, err := measure(op, "k", k)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.check(op, shape{qs.heads, qs.rows, ks.rows}); err != nil {
+		return nil, err
+	}
+	if r.Scale == 0 {
+		r.Scale = 1 / math.Sqrt(float64(qs.dim))
+	}
+	s, err := reference.Scores(q, k, r.Scale)
+	if err != nil {
+		return nil, fmt.Errorf("detect: %s: %w", op, err)
+	}
+	v := reference.Variant{Softcap: r.Softcap, Bias: r.Bias, Slopes: r.Slopes, Diagonal: r.Diagonal, Allowed: r.Allowed, Sinks: r.Sinks}
+	low, high := r.band()
+	alike := r
+	alike.Allowed = nil // which the variant knows, head by head
+	veils := alike.veils(ks.rows)
+	p, err := v.Softmax(s, func(row, col int) bool {
+		at := float64(col - row)
+		return at >= low && at <= high && !veiled(veils, 0, row, col)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("detect: %s: %w", op, err)
+	}
+	if r.Empty == EmptyZero {
+		return p, nil
+	}
+	v.Allowed = nil
+	unmasked, err := v.Softmax(s, nil)
+	if err != nil {
+		return nil, fmt.Errorf("detect: %s: %w", op, err)
+	}
+	m := masker{shape: qs, keys: ks.rows, declared: r, veils: r.veils(ks.rows)}
+	m.declaredEmpty()
+	for h := range p {
+		for row := range qs.rows {
+			if m.empty[h][row] {
+				r.Empty.fill(p[h].RawRowView(row), unmasked[h].RawRowView(row))
+			}
+		}
+	}
+	return p, nil
 }
 
 // veil is a part of a declaration that hides cells, but no band: padding, documents, cells that are not allowed.

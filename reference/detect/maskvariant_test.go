@@ -255,3 +255,26 @@ func TestMaskVariantWords(t *testing.T) {
 		t.Error(f)
 	}
 }
+
+// The probabilities of a rule are what an f32 implementation makes, written from its words, up to rounding.
+func TestRuleProbabilities(t *testing.T) {
+	for trial := range right(10) {
+		r := seeded(29, trial)
+		q, k, rule := varied(r)
+		want := weights(q, k, rule, nil)
+		got := must[reference.Heads](t)(rule.Probabilities(q, k))
+		for h := range want {
+			for row := range countOf(want) {
+				x, y := got[h].RawRowView(row), want[h].RawRowView(row)
+				if slices.ContainsFunc(y, math.IsNaN) && slices.ContainsFunc(x, math.IsNaN) {
+					continue
+				}
+				for col := range x {
+					if !(math.Abs(x[col]-y[col]) <= 1e-4) {
+						t.Fatalf("trial %d, %+v: head %d row %d: %v, want %v", trial, rule, h, row, x, y)
+					}
+				}
+			}
+		}
+	}
+}

@@ -25,6 +25,7 @@ func (g Geometry) check(op string) error {
 // ProbeFinding is what Probe found.
 type ProbeFinding struct {
 	MaskFinding
+	Queries, Keys reference.Heads // that it was asked with
 	Probabilities reference.Heads // as the function showed them
 }
 
@@ -53,7 +54,7 @@ func Probe(ctx context.Context, f Attention, g Geometry, declared Rule, p Precis
 	if err != nil {
 		return ProbeFinding{}, err
 	}
-	out := ProbeFinding{found, weights}
+	out := ProbeFinding{found, q, k, weights}
 	v := normal(r, shape{g.KVHeads, g.Keys, g.Dim}, 1, p)
 	got, err := f(q, k, v)
 	if err != nil {

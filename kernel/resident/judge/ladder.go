@@ -195,6 +195,7 @@ func ladderOutcome(rungs detect.Rungs, where string, got float32, want, bound, o
 	}
 	place := rungs.Place(off)
 	o.Report += "  " + place + "\n"
+	o.Picture = trust.LadderPicture(rungs, off)
 	o.Facts = append(o.Facts, wire.Fact{Name: "place", Words: []string{place}}, wire.Fact{Name: "error", Numbers: []float64{err, bound}})
 	return o
 }

@@ -3,13 +3,11 @@ package trust
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/attnb/attnb/reference"
 	"github.com/attnb/attnb/reference/detect"
-	"github.com/attnb/attnb/viz"
 )
 
 // maxRanked bounds the lines of a ranked table, and the bars of its picture.
@@ -55,7 +53,7 @@ func findLayout(ctx context.Context, c Case) (Outcome, error) {
 	}
 	o := found(f.Faults, f.String())
 	var fits, lines, labels []string
-	var bars []float32
+	var residuals []float64
 	for _, x := range f.Fits {
 		fits = append(fits, x.Arrangement.String())
 	}
@@ -66,7 +64,7 @@ func findLayout(ctx context.Context, c Case) (Outcome, error) {
 		}
 		lines = append(lines, fmt.Sprintf("%d %-10.2g %-12s %v", i+1, x.Residual, verdict, x.Arrangement))
 		labels = append(labels, fmt.Sprintf("%d", i+1))
-		bars = append(bars, decades(x.Residual, f.Floor))
+		residuals = append(residuals, x.Residual)
 	}
 	lines = append([]string{fmt.Sprintf("%d hypotheses by relative L2 residual; up to %.2g is rounding", len(f.Ranked), f.Floor)}, lines...)
 	o.words("fits", fits...)
@@ -74,22 +72,8 @@ func findLayout(ctx context.Context, c Case) (Outcome, error) {
 	o.fact("floor", f.Floor)
 	o.fact("margin", f.Margin)
 	o.report("FindLayout", lines...)
-	o.Picture = viz.Plot{Title: "FindLayout: the hypotheses that come nearest", Axis: "rank", Labels: labels,
-		Charts: []viz.Chart{{Name: "residual", Note: fmt.Sprintf("0: as much as rounding makes, above it does not fit; %d: much less", fitsWell),
-			Quantity: "decades", Low: fitsWell, High: 1, Series: []viz.Series{{Style: viz.Bars, Values: bars}}}}}
+	o.Picture = ranked("FindLayout: the hypotheses that come nearest", "rank", labels, residuals, f.Floor)
 	return o, nil
-}
-
-// fitsWell is the least bar of a residual.
-const fitsWell = -3
-
-// decades is log10 of a ratio, within what a bar shows.
-func decades(x, limit float64) float32 {
-	d := math.Log10(x / limit)
-	if math.IsNaN(d) {
-		d = math.Inf(1)
-	}
-	return float32(max(fitsWell, min(9, d)))
 }
 
 func findOrder(_ context.Context, c Case) (Outcome, error) {
@@ -109,16 +93,19 @@ func findOrder(_ context.Context, c Case) (Outcome, error) {
 		return Outcome{}, err
 	}
 	o := found(f.Faults, f.String())
-	var fits, lines []string
+	var fits, lines, labels []string
+	var residuals []float64
 	for _, a := range f.Fits {
 		fits = append(fits, string(a))
 	}
 	for _, a := range []detect.Axes{detect.HeadsSeqDim, detect.SeqHeadsDim, detect.HeadsDimSeq, detect.SeqDimHeads, detect.DimHeadsSeq, detect.DimSeqHeads} {
 		lines = append(lines, fmt.Sprintf("%-14s %.2g", a, f.Residuals[a]))
+		labels, residuals = append(labels, string(a)), append(residuals, f.Residuals[a])
 	}
 	o.words("fits", fits...)
 	o.fact("floor", f.Floor)
 	o.report("FindOrder", append([]string{fmt.Sprintf("relative L2 residual of each order; up to %.2g is rounding", f.Floor)}, lines...)...)
+	o.Picture = ranked("FindOrder: the orders of three axes", "order", labels, residuals, f.Floor)
 	return o, nil
 }
 
@@ -160,6 +147,11 @@ func findRoPE(ctx context.Context, c Case) (Outcome, error) {
 		o.words("angles", r.Angles.String())
 	}
 	o.report("FindRoPE", lines...)
+	if declared.Rotary == 0 { // described as it is by the detective
+		_, dim := c.tensor("before")[0].Dims()
+		declared.Rotary, declared.Base = dim-dim%2, 1e4
+	}
+	o.Picture = rotationPicture(declared, f)
 	return o, nil
 }
 
@@ -180,7 +172,8 @@ func findMask(ctx context.Context, c Case) (Outcome, error) {
 	}
 	o := ofMask(f)
 	o.report("FindMask", maskLines(f)...)
-	return o, nil
+	o.Picture, err = maskPicture("FindMask", c.tensor("q"), c.tensor("k"), weights, rule)
+	return o, err
 }
 
 func ofMask(f detect.MaskFinding) Outcome {
@@ -242,6 +235,11 @@ func checkCache(ctx context.Context, c Case) (Outcome, error) {
 	o.fact("rows", rows...)
 	o.fact("positions", positions...)
 	o.report("CheckCache", odd...)
+	var position func(row int) int
+	if c.RoPE != nil {
+		position = c.RoPE.Position
+	}
+	o.Picture = cachePicture(f, position)
 	return o, nil
 }
 
@@ -301,5 +299,6 @@ func checkWrites(_ context.Context, c Case) (Outcome, error) {
 	o.fact("holes", floats(f.Holes)...)
 	o.fact("overwritten", floats(f.Overwritten)...)
 	o.report("CheckWrites")
+	o.Picture = writesPicture(writes, f.Length)
 	return o, nil
 }

@@ -23,6 +23,7 @@ func law(of string, l detect.Check) Outcome {
 	o.fact("floor", l.Floor)
 	o.words("where", l.Where)
 	o.report(of)
+	o.Picture = lawPicture(of, l)
 	return o
 }
 
@@ -151,7 +152,8 @@ func probe(ctx context.Context, c Case) (Outcome, error) {
 	o := ofMask(f.MaskFinding)
 	lines := append([]string{fmt.Sprintf("asked with %d heads, %d KV heads, %d queries, %d keys, dim %d", g.Heads, g.KVHeads, g.Rows, g.Keys, g.Dim)}, maskLines(f.MaskFinding)...)
 	o.report("Probe", lines...)
-	return o, nil
+	o.Picture, err = maskPicture("Probe", f.Queries, f.Keys, f.Probabilities, rule)
+	return o, err
 }
 
 func futureUnseen(_ context.Context, c Case) (Outcome, error) {
