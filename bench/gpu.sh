@@ -4,7 +4,7 @@
 #   bench/gpu.sh build            on the machine with Go: puts the programs into build/gpu
 #   bench/gpu.sh run OUT [part..] on the machine with the GPU: logs and the JSON file go to OUT
 #
-# Parts: test, fault, sanitize, launch, bench; all of them unless named. ONLY names ops for bench, separated by commas; PEER= leaves
+# Parts: test, cells, fault, sanitize, launch, bench; all of them unless named. ONLY names ops for bench, separated by commas; PEER= leaves
 # PyTorch out. Logs but those of bench are packed into logs.tar.gz.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -16,6 +16,8 @@ build() {
 	go run ./cudaops/cuda/shim go test -c -ldflags=-s -tags cuda -o "$programs/cuda.test" ./cudaops/cuda
 	go run ./cudaops/cuda/shim go test -c -ldflags=-s -tags cuda,cudafault -o "$programs/fault.test" ./cudaops/cuda
 	go run ./cudaops/cuda/shim go build -tags cuda -ldflags=-s -o "$programs/bench" ./bench/gpu
+	go run ./cudaops/cuda/shim go test -c -ldflags=-s -tags cuda -o "$programs/cells.test" ./kernel/attn
+	CGO_ENABLED=0 go build -ldflags=-s -o "$programs/cell" ./kernel/attn/testdata/cell
 }
 
 # report LOG: what a test run says at its end, and what failed.
@@ -31,7 +33,7 @@ run() {
 	mkdir -p "$out"
 	nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 	logs=$(mktemp -d)
-	for part in ${*:-test fault sanitize launch bench}; do
+	for part in ${*:-test cells fault sanitize launch bench}; do
 		echo "== $part"
 		"$part" "$out" || { echo "== $part: exit status $?"; failed=1; }
 	done
@@ -43,6 +45,15 @@ test() {
 	(cd cudaops/cuda && timeout 240 "../../$programs/cuda.test" -test.v) >"$logs/test.log" 2>&1
 	local status=$?
 	report "$logs/test.log"
+	return $status
+}
+
+# A whole model from tokens to logits, in a cell, and the attention of models of each kind.
+cells() {
+	(cd kernel/attn && ATTNB_TEST_CELL="../../$programs/cell" ATTNB_TEST_DEVICE=cuda timeout 120 "../../$programs/cells.test" -test.v -test.run '^(TestForwardPass|TestOpenModel)$') >"$logs/cells.log" 2>&1
+	local status=$?
+	report "$logs/cells.log"
+	grep '4477 logits' "$logs/cells.log"
 	return $status
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/attnb/attnb/cudaops"
+	"github.com/attnb/attnb/cudaops/devices"
 	"github.com/attnb/attnb/cudaops/host"
 	"github.com/attnb/attnb/kernel/resident"
 	"github.com/attnb/attnb/kernel/wire"
@@ -21,6 +22,12 @@ import (
 const (
 	nonce  = "00112233445566778899aabbccddeeff"
 	golden = "../../cudaops/optest/testdata/golden/neox_a.npz"
+)
+
+// On a machine without Go, as bench/gpu.sh has it: the compiled testdata/cell, and the device that the device process takes.
+const (
+	programVariable = "ATTNB_TEST_CELL"
+	deviceVariable  = "ATTNB_TEST_DEVICE"
 )
 
 // program is the compiled testdata/cell.
@@ -33,6 +40,13 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir)
+		if built := os.Getenv(programVariable); built != "" {
+			var err error
+			if program, err = filepath.Abs(built); err != nil {
+				panic(err)
+			}
+			return m.Run()
+		}
 		program = filepath.Join(dir, "cell")
 		build := exec.Command("go", "build", "-o", program, "./testdata/cell")
 		if out, err := build.CombinedOutput(); err != nil {
@@ -58,7 +72,13 @@ func newKernel(t *testing.T) *kernel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kernel{t: t, device: cudaops.NewDevice(host.New(host.Options{})), socket: filepath.Join(dir, "s"), dir: t.TempDir()}
+	backend := cudaops.Backend(host.New(host.Options{}))
+	if spec := os.Getenv(deviceVariable); spec != "" {
+		if backend, _, err = devices.Open(spec, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := &kernel{t: t, device: cudaops.NewDevice(backend), socket: filepath.Join(dir, "s"), dir: t.TempDir()}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- resident.Serve(ctx, resident.Options{Socket: k.socket, Device: k.device}) }()

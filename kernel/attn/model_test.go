@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ func TestForwardPass(t *testing.T) {
 	}
 	k := newKernel(t)
 	r := k.run("forward", "MODEL="+dir)
+	t.Log(k.device.Info().Device, regexp.MustCompile(`4477 logits.*`).FindString(r.out))
 	if r.exit != 0 || !strings.Contains(r.out, "4477 logits, ") {
 		t.Errorf("exit %d, %q, %s\n%s", r.exit, r.fail, r.stderr, r.out)
 	}
