@@ -41,6 +41,9 @@ CELLS ?= 2000
 bench-gpu: ## the ops on this machine's GPU, next to PyTorch: a table, and JSON in bench/results (bench/gpu.sh where there is no Go)
 	go run ./cudaops/cuda/shim go run -tags cuda ./bench/gpu -out bench/results
 
+bench-cpu: ## the ops on this machine's cores, next to PyTorch: a table, and JSON in bench/results
+	./install.sh bench-cpu
+
 nightly: soak ## what takes too long for every commit: the soak, the detectives on thousands of cases each, every mutant of the references
 	go test ./reference/detect -full
 	go test ./reference/mutation -timeout 2h -full

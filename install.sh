@@ -32,6 +32,7 @@ usage() {
 		             set up, and run 2,000 cells of all kinds in one kernel: what they leave
 		  bench-cell set up, and measure what a cell takes, against stock GoNB and ipykernel with matplotlib
 		  bench-viz  set up, and measure what pictures take in JupyterLab
+		  bench-cpu  set up PyTorch in build/bench-cpu (some GB), and measure the ops on the processor next to it
 		  versus     set up, and do one tutorial step in attnb, PyTorch with matplotlib, and BertViz (gigabytes of Python)
 		  prefix DIR install the kernel below DIR, for a Jupyter there (a virtual environment, /usr/local)
 		  uninstall  remove the kernel from your own Jupyter
@@ -299,6 +300,22 @@ bench_viz() {
 	python bench/viz </dev/null 2>build/bench-viz.log || die "a target was missed, or a picture failed: see above and build/bench-viz.log"
 }
 
+# bench_cpu keeps PyTorch apart: it is larger than all the rest together, and nothing else needs it.
+bench_cpu() {
+	local torch=$root/build/bench-cpu/venv python
+	find_go
+	python=$(find_python)
+	if [[ ! -x $torch/bin/python ]]; then
+		mkdir -p "$root/build/bench-cpu"
+		"$python" -m venv "$torch" || die "cannot make a virtual environment with $python"
+	fi
+	say "PyTorch: $torch"
+	"$torch/bin/python" -m pip install --quiet --no-input --disable-pip-version-check -r bench/cpu/requirements.txt ||
+		die "pip could not install PyTorch: is the package registry reachable?"
+	say "measuring: this takes some minutes, and wants a machine that does nothing else"
+	go run ./bench/cpu -python "$torch/bin/python" -out bench/results || die "a row falls short: see above"
+}
+
 versus() {
 	set_up
 	say "installing what is compared with, in build/versus-venv"
@@ -386,6 +403,7 @@ go_lane() {
 	fi
 	# shellcheck disable=SC2086
 	check "go test" go_tests plain $packages
+	check "the host's kernels are as avogen writes them" go -C cudaops/host/avogen test .
 }
 
 cross_build() {
@@ -441,6 +459,7 @@ case ${1:-} in
 	test) run_tests ;;
 	bench-cell) bench_cell ;;
 	bench-viz) bench_viz ;;
+	bench-cpu) bench_cpu ;;
 	versus) versus ;;
 	prefix) install_at_prefix "${2:-}" ;;
 	uninstall) uninstall_for_user ;;

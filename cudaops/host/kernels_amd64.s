@@ -2281,95 +2281,282 @@ TEXT ·dots(SB), NOSPLIT, $0-52
 	VBROADCASTSS X0, Y0
 	LEAQ         (BX)(BX*2), DI
 
-eight:
+eights2:
+	CMPQ   SI, $0x10
+	JL     past_eights2
+	MOVQ   CX, R8
+	MOVQ   dim+40(FP), R9
+	LEAQ   (DX)(BX*4), R10
+	LEAQ   (R10)(BX*4), R11
+	LEAQ   (R11)(BX*4), R12
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+eights2_dims:
+	CMPQ           R9, $0x04
+	JL             eights2_rest
+	VBROADCASTF128 (DX), Y3
+	VINSERTF128    $0x01, (R10), Y3, Y3
+	VBROADCASTF128 (DX)(BX*1), Y4
+	VINSERTF128    $0x01, (R10)(BX*1), Y4, Y4
+	VBROADCASTF128 (DX)(BX*2), Y5
+	VINSERTF128    $0x01, (R10)(BX*2), Y5, Y5
+	VBROADCASTF128 (DX)(DI*1), Y6
+	VINSERTF128    $0x01, (R10)(DI*1), Y6, Y6
+	VUNPCKLPS      Y4, Y3, Y7
+	VUNPCKHPS      Y4, Y3, Y3
+	VUNPCKLPS      Y6, Y5, Y4
+	VUNPCKHPS      Y6, Y5, Y6
+	VSHUFPS        $0x44, Y4, Y7, Y5
+	VSHUFPS        $0xee, Y4, Y7, Y4
+	VSHUFPS        $0x44, Y6, Y3, Y7
+	VSHUFPS        $0xee, Y6, Y3, Y3
+	VBROADCASTSS   (R8), Y6
+	VFMADD231PS    Y5, Y6, Y1
+	VBROADCASTSS   4(R8), Y5
+	VFMADD231PS    Y4, Y5, Y1
+	VBROADCASTSS   8(R8), Y4
+	VFMADD231PS    Y7, Y4, Y1
+	VBROADCASTSS   12(R8), Y4
+	VFMADD231PS    Y3, Y4, Y1
+	VBROADCASTF128 (R11), Y3
+	VINSERTF128    $0x01, (R12), Y3, Y3
+	VBROADCASTF128 (R11)(BX*1), Y4
+	VINSERTF128    $0x01, (R12)(BX*1), Y4, Y4
+	VBROADCASTF128 (R11)(BX*2), Y5
+	VINSERTF128    $0x01, (R12)(BX*2), Y5, Y5
+	VBROADCASTF128 (R11)(DI*1), Y6
+	VINSERTF128    $0x01, (R12)(DI*1), Y6, Y6
+	VUNPCKLPS      Y4, Y3, Y7
+	VUNPCKHPS      Y4, Y3, Y3
+	VUNPCKLPS      Y6, Y5, Y4
+	VUNPCKHPS      Y6, Y5, Y6
+	VSHUFPS        $0x44, Y4, Y7, Y5
+	VSHUFPS        $0xee, Y4, Y7, Y4
+	VSHUFPS        $0x44, Y6, Y3, Y7
+	VSHUFPS        $0xee, Y6, Y3, Y3
+	VBROADCASTSS   (R8), Y6
+	VFMADD231PS    Y5, Y6, Y2
+	VBROADCASTSS   4(R8), Y5
+	VFMADD231PS    Y4, Y5, Y2
+	VBROADCASTSS   8(R8), Y4
+	VFMADD231PS    Y7, Y4, Y2
+	VBROADCASTSS   12(R8), Y4
+	VFMADD231PS    Y3, Y4, Y2
+	ADDQ           $0x10, R8
+	ADDQ           $0x10, DX
+	ADDQ           $0x10, R10
+	ADDQ           $0x10, R11
+	ADDQ           $0x10, R12
+	SUBQ           $0x04, R9
+	JMP            eights2_dims
+
+eights2_rest:
+	TESTQ        R9, R9
+	JZ           eights2_store
+	LEAQ         tailMasks<>+32(SB), R13
+	MOVQ         R9, R14
+	SHLQ         $0x02, R14
+	SUBQ         R14, R13
+	VMOVUPS      (R13), Y3
+	VXORPS       Y4, Y4, Y4
+	VMASKMOVPS   (DX), X3, X5
+	VINSERTF128  $0x00, X5, Y4, Y4
+	VMASKMOVPS   (R10), X3, X5
+	VINSERTF128  $0x01, X5, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VMASKMOVPS   (DX)(BX*1), X3, X6
+	VINSERTF128  $0x00, X6, Y5, Y5
+	VMASKMOVPS   (R10)(BX*1), X3, X6
+	VINSERTF128  $0x01, X6, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VMASKMOVPS   (DX)(BX*2), X3, X7
+	VINSERTF128  $0x00, X7, Y6, Y6
+	VMASKMOVPS   (R10)(BX*2), X3, X7
+	VINSERTF128  $0x01, X7, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMASKMOVPS   (DX)(DI*1), X3, X8
+	VINSERTF128  $0x00, X8, Y7, Y7
+	VMASKMOVPS   (R10)(DI*1), X3, X8
+	VINSERTF128  $0x01, X8, Y7, Y7
+	VUNPCKLPS    Y5, Y4, Y8
+	VUNPCKHPS    Y5, Y4, Y4
+	VUNPCKLPS    Y7, Y6, Y5
+	VUNPCKHPS    Y7, Y6, Y7
+	VSHUFPS      $0x44, Y5, Y8, Y6
+	VSHUFPS      $0xee, Y5, Y8, Y5
+	VSHUFPS      $0x44, Y7, Y4, Y8
+	VSHUFPS      $0xee, Y7, Y4, Y4
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y6, Y4, Y1
+	CMPQ         R9, $0x01
+	JE           eights2_rest0
+	VBROADCASTSS 4(R8), Y4
+	VFMADD231PS  Y5, Y4, Y1
+	CMPQ         R9, $0x02
+	JE           eights2_rest0
+	VBROADCASTSS 8(R8), Y4
+	VFMADD231PS  Y8, Y4, Y1
+
+eights2_rest0:
+	VXORPS       Y4, Y4, Y4
+	VMASKMOVPS   (R11), X3, X5
+	VINSERTF128  $0x00, X5, Y4, Y4
+	VMASKMOVPS   (R12), X3, X5
+	VINSERTF128  $0x01, X5, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VMASKMOVPS   (R11)(BX*1), X3, X6
+	VINSERTF128  $0x00, X6, Y5, Y5
+	VMASKMOVPS   (R12)(BX*1), X3, X6
+	VINSERTF128  $0x01, X6, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VMASKMOVPS   (R11)(BX*2), X3, X7
+	VINSERTF128  $0x00, X7, Y6, Y6
+	VMASKMOVPS   (R12)(BX*2), X3, X7
+	VINSERTF128  $0x01, X7, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMASKMOVPS   (R11)(DI*1), X3, X8
+	VINSERTF128  $0x00, X8, Y7, Y7
+	VMASKMOVPS   (R12)(DI*1), X3, X3
+	VINSERTF128  $0x01, X3, Y7, Y7
+	VUNPCKLPS    Y5, Y4, Y3
+	VUNPCKHPS    Y5, Y4, Y4
+	VUNPCKLPS    Y7, Y6, Y5
+	VUNPCKHPS    Y7, Y6, Y7
+	VSHUFPS      $0x44, Y5, Y3, Y6
+	VSHUFPS      $0xee, Y5, Y3, Y3
+	VSHUFPS      $0x44, Y7, Y4, Y5
+	VSHUFPS      $0xee, Y7, Y4, Y4
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y6, Y4, Y2
+	CMPQ         R9, $0x01
+	JE           eights2_rest1
+	VBROADCASTSS 4(R8), Y4
+	VFMADD231PS  Y3, Y4, Y2
+	CMPQ         R9, $0x02
+	JE           eights2_rest1
+	VBROADCASTSS 8(R8), Y3
+	VFMADD231PS  Y5, Y3, Y2
+
+eights2_rest1:
+eights2_store:
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	ADDQ    $0x40, AX
+	MOVQ    dim+40(FP), R8
+	ANDQ    $-4, R8
+	SHLQ    $0x02, R8
+	SUBQ    R8, DX
+	LEAQ    (DX)(BX*8), DX
+	LEAQ    (DX)(BX*8), DX
+	SUBQ    $0x10, SI
+	JMP     eights2
+
+past_eights2:
+eights1:
 	CMPQ   SI, $0x08
-	JL     one
-	MOVQ   DX, R8
-	MOVQ   CX, R10
-	MOVQ   dim+40(FP), R11
-	LEAQ   (DX)(BX*4), R9
+	JL     past_eights1
+	MOVQ   CX, R8
+	MOVQ   dim+40(FP), R9
+	LEAQ   (DX)(BX*4), R10
 	VXORPS Y1, Y1, Y1
 
-dims:
-	CMPQ         R11, $0x04
-	JL           rest
-	VMOVUPS      (R8), X2
-	VINSERTF128  $0x01, (R9), Y2, Y2
-	VMOVUPS      (R8)(BX*1), X3
-	VINSERTF128  $0x01, (R9)(BX*1), Y3, Y3
-	VMOVUPS      (R8)(BX*2), X4
-	VINSERTF128  $0x01, (R9)(BX*2), Y4, Y4
-	VMOVUPS      (R8)(DI*1), X5
-	VINSERTF128  $0x01, (R9)(DI*1), Y5, Y5
-	VUNPCKLPS    Y3, Y2, Y7
-	VUNPCKHPS    Y3, Y2, Y9
-	VUNPCKLPS    Y5, Y4, Y8
-	VUNPCKHPS    Y5, Y4, Y10
-	VSHUFPS      $0x44, Y8, Y7, Y6
-	VSHUFPS      $0xee, Y8, Y7, Y7
-	VSHUFPS      $0x44, Y10, Y9, Y8
-	VSHUFPS      $0xee, Y10, Y9, Y9
-	VBROADCASTSS (R10), Y10
-	VFMADD231PS  Y6, Y10, Y1
-	VBROADCASTSS 4(R10), Y6
-	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS 8(R10), Y6
-	VFMADD231PS  Y8, Y6, Y1
-	VBROADCASTSS 12(R10), Y6
-	VFMADD231PS  Y9, Y6, Y1
-	ADDQ         $0x10, R8
-	ADDQ         $0x10, R9
-	ADDQ         $0x10, R10
-	SUBQ         $0x04, R11
-	JMP          dims
+eights1_dims:
+	CMPQ           R9, $0x04
+	JL             eights1_rest
+	VBROADCASTF128 (DX), Y2
+	VINSERTF128    $0x01, (R10), Y2, Y2
+	VBROADCASTF128 (DX)(BX*1), Y3
+	VINSERTF128    $0x01, (R10)(BX*1), Y3, Y3
+	VBROADCASTF128 (DX)(BX*2), Y4
+	VINSERTF128    $0x01, (R10)(BX*2), Y4, Y4
+	VBROADCASTF128 (DX)(DI*1), Y5
+	VINSERTF128    $0x01, (R10)(DI*1), Y5, Y5
+	VUNPCKLPS      Y3, Y2, Y6
+	VUNPCKHPS      Y3, Y2, Y2
+	VUNPCKLPS      Y5, Y4, Y3
+	VUNPCKHPS      Y5, Y4, Y5
+	VSHUFPS        $0x44, Y3, Y6, Y4
+	VSHUFPS        $0xee, Y3, Y6, Y3
+	VSHUFPS        $0x44, Y5, Y2, Y6
+	VSHUFPS        $0xee, Y5, Y2, Y2
+	VBROADCASTSS   (R8), Y5
+	VFMADD231PS    Y4, Y5, Y1
+	VBROADCASTSS   4(R8), Y4
+	VFMADD231PS    Y3, Y4, Y1
+	VBROADCASTSS   8(R8), Y3
+	VFMADD231PS    Y6, Y3, Y1
+	VBROADCASTSS   12(R8), Y3
+	VFMADD231PS    Y2, Y3, Y1
+	ADDQ           $0x10, R8
+	ADDQ           $0x10, DX
+	ADDQ           $0x10, R10
+	SUBQ           $0x04, R9
+	JMP            eights1_dims
 
-rest:
-	TESTQ        R11, R11
-	JZ           store
-	LEAQ         tailMasks<>+32(SB), R12
-	MOVQ         R11, R13
-	SHLQ         $0x02, R13
-	SUBQ         R13, R12
-	VMOVUPS      (R12), Y6
-	VMASKMOVPS   (R8), X6, X11
-	VMASKMOVPS   (R9), X6, X2
-	VINSERTF128  $0x01, X2, Y11, Y11
-	VMASKMOVPS   (R8)(BX*1), X6, X12
-	VMASKMOVPS   (R9)(BX*1), X6, X2
-	VINSERTF128  $0x01, X2, Y12, Y12
-	VMASKMOVPS   (R8)(BX*2), X6, X13
-	VMASKMOVPS   (R9)(BX*2), X6, X2
-	VINSERTF128  $0x01, X2, Y13, Y13
-	VMASKMOVPS   (R8)(DI*1), X6, X14
-	VMASKMOVPS   (R9)(DI*1), X6, X2
-	VINSERTF128  $0x01, X2, Y14, Y14
-	VUNPCKLPS    Y12, Y11, Y7
-	VUNPCKHPS    Y12, Y11, Y9
-	VUNPCKLPS    Y14, Y13, Y8
-	VUNPCKHPS    Y14, Y13, Y10
-	VSHUFPS      $0x44, Y8, Y7, Y6
-	VSHUFPS      $0xee, Y8, Y7, Y7
-	VSHUFPS      $0x44, Y10, Y9, Y8
-	VSHUFPS      $0xee, Y10, Y9, Y9
-	VBROADCASTSS (R10), Y9
-	VFMADD231PS  Y6, Y9, Y1
-	CMPQ         R11, $0x01
-	JE           store
-	VBROADCASTSS 4(R10), Y6
-	VFMADD231PS  Y7, Y6, Y1
-	CMPQ         R11, $0x02
-	JE           store
-	VBROADCASTSS 8(R10), Y6
-	VFMADD231PS  Y8, Y6, Y1
+eights1_rest:
+	TESTQ        R9, R9
+	JZ           eights1_store
+	LEAQ         tailMasks<>+32(SB), R11
+	MOVQ         R9, R12
+	SHLQ         $0x02, R12
+	SUBQ         R12, R11
+	VMOVUPS      (R11), Y2
+	VXORPS       Y3, Y3, Y3
+	VMASKMOVPS   (DX), X2, X4
+	VINSERTF128  $0x00, X4, Y3, Y3
+	VMASKMOVPS   (R10), X2, X4
+	VINSERTF128  $0x01, X4, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VMASKMOVPS   (DX)(BX*1), X2, X5
+	VINSERTF128  $0x00, X5, Y4, Y4
+	VMASKMOVPS   (R10)(BX*1), X2, X5
+	VINSERTF128  $0x01, X5, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VMASKMOVPS   (DX)(BX*2), X2, X6
+	VINSERTF128  $0x00, X6, Y5, Y5
+	VMASKMOVPS   (R10)(BX*2), X2, X6
+	VINSERTF128  $0x01, X6, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VMASKMOVPS   (DX)(DI*1), X2, X7
+	VINSERTF128  $0x00, X7, Y6, Y6
+	VMASKMOVPS   (R10)(DI*1), X2, X2
+	VINSERTF128  $0x01, X2, Y6, Y6
+	VUNPCKLPS    Y4, Y3, Y2
+	VUNPCKHPS    Y4, Y3, Y3
+	VUNPCKLPS    Y6, Y5, Y4
+	VUNPCKHPS    Y6, Y5, Y6
+	VSHUFPS      $0x44, Y4, Y2, Y5
+	VSHUFPS      $0xee, Y4, Y2, Y2
+	VSHUFPS      $0x44, Y6, Y3, Y4
+	VSHUFPS      $0xee, Y6, Y3, Y3
+	VBROADCASTSS (R8), Y3
+	VFMADD231PS  Y5, Y3, Y1
+	CMPQ         R9, $0x01
+	JE           eights1_rest0
+	VBROADCASTSS 4(R8), Y3
+	VFMADD231PS  Y2, Y3, Y1
+	CMPQ         R9, $0x02
+	JE           eights1_rest0
+	VBROADCASTSS 8(R8), Y2
+	VFMADD231PS  Y4, Y2, Y1
 
-store:
+eights1_rest0:
+eights1_store:
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)
 	ADDQ    $0x20, AX
+	MOVQ    dim+40(FP), R8
+	ANDQ    $-4, R8
+	SHLQ    $0x02, R8
+	SUBQ    R8, DX
 	LEAQ    (DX)(BX*8), DX
 	SUBQ    $0x08, SI
-	JMP     eight
+	JMP     eights1
 
+past_eights1:
 one:
 	TESTQ  SI, SI
 	JZ     done
@@ -2889,34 +3076,34 @@ rows:
 	LEAQ (DX)(BX*4), R10
 
 columns:
-	VMOVUPS     (R9), X0
-	VINSERTF128 $0x01, (R10), Y0, Y0
-	VMOVUPS     (R9)(BX*1), X1
-	VINSERTF128 $0x01, (R10)(BX*1), Y1, Y1
-	VMOVUPS     (R9)(BX*2), X2
-	VINSERTF128 $0x01, (R10)(BX*2), Y2, Y2
-	VMOVUPS     (R9)(DI*1), X3
-	VINSERTF128 $0x01, (R10)(DI*1), Y3, Y3
-	VUNPCKLPS   Y1, Y0, Y5
-	VUNPCKHPS   Y1, Y0, Y7
-	VUNPCKLPS   Y3, Y2, Y6
-	VUNPCKHPS   Y3, Y2, Y8
-	VSHUFPS     $0x44, Y6, Y5, Y4
-	VSHUFPS     $0xee, Y6, Y5, Y5
-	VSHUFPS     $0x44, Y8, Y7, Y6
-	VSHUFPS     $0xee, Y8, Y7, Y7
-	VMOVUPS     Y4, (R11)
-	VMOVUPS     Y5, (R11)(CX*1)
-	VMOVUPS     Y6, (R11)(CX*2)
-	VMOVUPS     Y7, (R11)(R8*1)
-	LEAQ        (R11)(CX*4), R11
-	ADDQ        $0x10, R9
-	ADDQ        $0x10, R10
-	SUBQ        $0x04, R12
-	JNZ         columns
-	ADDQ        $0x20, AX
-	LEAQ        (DX)(BX*8), DX
-	SUBQ        $0x08, SI
-	JNZ         rows
+	VBROADCASTF128 (R9), Y0
+	VINSERTF128    $0x01, (R10), Y0, Y0
+	VBROADCASTF128 (R9)(BX*1), Y1
+	VINSERTF128    $0x01, (R10)(BX*1), Y1, Y1
+	VBROADCASTF128 (R9)(BX*2), Y2
+	VINSERTF128    $0x01, (R10)(BX*2), Y2, Y2
+	VBROADCASTF128 (R9)(DI*1), Y3
+	VINSERTF128    $0x01, (R10)(DI*1), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y3
+	VSHUFPS        $0x44, Y1, Y4, Y2
+	VSHUFPS        $0xee, Y1, Y4, Y1
+	VSHUFPS        $0x44, Y3, Y0, Y4
+	VSHUFPS        $0xee, Y3, Y0, Y0
+	VMOVUPS        Y2, (R11)
+	VMOVUPS        Y1, (R11)(CX*1)
+	VMOVUPS        Y4, (R11)(CX*2)
+	VMOVUPS        Y0, (R11)(R8*1)
+	LEAQ           (R11)(CX*4), R11
+	ADDQ           $0x10, R9
+	ADDQ           $0x10, R10
+	SUBQ           $0x04, R12
+	JNZ            columns
+	ADDQ           $0x20, AX
+	LEAQ           (DX)(BX*8), DX
+	SUBQ           $0x08, SI
+	JNZ            rows
 	VZEROUPPER
 	RET

@@ -25,14 +25,16 @@ func load8(p, far reg.GPVirtual, step, three reg.GPVirtual, disp int, mask reg.R
 	for r := range rows {
 		rows[r] = YMM()
 		if mask == nil {
-			VMOVUPS(place(p, r), rows[r].AsX())
+			VBROADCASTF128(place(p, r), rows[r])
 			VINSERTF128(Imm(1), place(far, r), rows[r], rows[r])
 			continue
 		}
-		high := XMM()
-		VMASKMOVPS(place(p, r), mask, rows[r].AsX())
-		VMASKMOVPS(place(far, r), mask, high)
-		VINSERTF128(Imm(1), high, rows[r], rows[r])
+		VXORPS(rows[r], rows[r], rows[r])
+		for half, base := range []reg.GPVirtual{p, far} {
+			x := XMM()
+			VMASKMOVPS(place(base, r), mask, x)
+			VINSERTF128(number(half), x, rows[r], rows[r])
+		}
 	}
 	return rows
 }
@@ -56,7 +58,7 @@ func columns(rows []reg.VecVirtual) []reg.VecVirtual {
 }
 
 // dots adds up each product in the order of products16, so that a row alone gives the bits that it gives in a tile: 8 keys are turned into
-// columns, 4 dims at a time.
+// columns, 4 dims at a time. 16 keys go together where there are so many: a product waits for the one before it in its sum.
 func dots() {
 	function("dots", "func(out, q, keys *float32, stride, n, dim int, scale float32)",
 		"dots writes scale * keys[j] . q for n keys, of dim elements and stride apart.")
@@ -66,73 +68,99 @@ func dots() {
 	VBROADCASTSS(Load(Param("scale"), XMM()), scale)
 	three := GP64()
 	LEAQ(Mem{Base: step, Index: step, Scale: 2}, three)
-
-	Label("eight")
-	CMPQ(n, Imm(8))
-	JL(LabelRef("one"))
-	{
-		near, far, at, dim := copied(keys), GP64(), copied(q), pointer("dim")
-		LEAQ(Mem{Base: keys, Index: step, Scale: 4}, far)
-		sum := YMM()
-		VXORPS(sum, sum, sum)
-		Label("dims")
-		CMPQ(dim, Imm(4))
-		JL(LabelRef("rest"))
-		for i, c := range columns(load8(near, far, step, three, 0, nil)) {
-			x := YMM()
-			VBROADCASTSS(Mem{Base: at, Disp: 4 * i}, x)
-			VFMADD231PS(c, x, sum)
-		}
-		for _, p := range []reg.GPVirtual{near, far, at} {
-			ADDQ(Imm(16), p)
-		}
-		SUBQ(Imm(4), dim)
-		JMP(LabelRef("dims"))
-		Label("rest")
-		TESTQ(dim, dim)
-		JZ(LabelRef("store"))
-		mask := tail(dim)
-		rest := columns(load8(near, far, step, three, 0, mask.AsX()))
-		for i := range 3 {
-			x := YMM()
-			VBROADCASTSS(Mem{Base: at, Disp: 4 * i}, x)
-			VFMADD231PS(rest[i], x, sum)
-			if i < 2 {
-				CMPQ(dim, number(i+1))
-				JE(LabelRef("store"))
-			}
-		}
-		Label("store")
-		VMULPS(scale, sum, sum)
-		VMOVUPS(sum, Mem{Base: out})
-		ADDQ(Imm(32), out)
-		LEAQ(Mem{Base: keys, Index: step, Scale: 8}, keys)
-		SUBQ(Imm(8), n)
-		JMP(LabelRef("eight"))
+	for _, eights := range []int{2, 1} {
+		dotsOf(eights, out, q, keys, step, three, n, scale)
 	}
 	Label("one")
 	TESTQ(n, n)
 	JZ(LabelRef("done"))
-	{
-		key, at, dim, sum := copied(keys), copied(q), pointer("dim"), XMM()
-		VXORPS(sum, sum, sum)
-		Label("dim")
-		x := XMM()
-		VMOVSS(Mem{Base: at}, x)
-		VFMADD231SS(Mem{Base: key}, x, sum)
-		ADDQ(Imm(4), key)
-		ADDQ(Imm(4), at)
-		DECQ(dim)
-		JNZ(LabelRef("dim"))
-		VMULSS(scale.AsX(), sum, sum)
-		VMOVSS(sum, Mem{Base: out})
-		ADDQ(Imm(4), out)
-		ADDQ(step, keys)
-		DECQ(n)
-		JMP(LabelRef("one"))
-	}
+	key, at, dim, sum := copied(keys), copied(q), pointer("dim"), XMM()
+	VXORPS(sum, sum, sum)
+	Label("dim")
+	x := XMM()
+	VMOVSS(Mem{Base: at}, x)
+	VFMADD231SS(Mem{Base: key}, x, sum)
+	ADDQ(Imm(4), key)
+	ADDQ(Imm(4), at)
+	DECQ(dim)
+	JNZ(LabelRef("dim"))
+	VMULSS(scale.AsX(), sum, sum)
+	VMOVSS(sum, Mem{Base: out})
+	ADDQ(Imm(4), out)
+	ADDQ(step, keys)
+	DECQ(n)
+	JMP(LabelRef("one"))
 	Label("done")
 	end()
+}
+
+// dotsOf emits the code for 8 or 16 keys, as long as n has as many left.
+func dotsOf(eights int, out, q, keys, step, three, n reg.GPVirtual, scale reg.VecVirtual) {
+	label := fmt.Sprintf("eights%d", eights)
+	Label(label)
+	CMPQ(n, number(8*eights))
+	JL(LabelRef("past_" + label))
+	at, dim := copied(q), pointer("dim")
+	near := []reg.GPVirtual{keys} // each serves the 4 keys from it on
+	sums := make([]reg.VecVirtual, eights)
+	for i := range 2*eights - 1 {
+		next := GP64()
+		LEAQ(Mem{Base: near[i], Index: step, Scale: 4}, next)
+		near = append(near, next)
+	}
+	for i := range sums {
+		sums[i] = YMM()
+		VXORPS(sums[i], sums[i], sums[i])
+	}
+	x := func(i int) reg.VecVirtual {
+		v := YMM()
+		VBROADCASTSS(Mem{Base: at, Disp: 4 * i}, v)
+		return v
+	}
+	Label(label + "_dims")
+	CMPQ(dim, Imm(4))
+	JL(LabelRef(label + "_rest"))
+	for e, sum := range sums {
+		for i, c := range columns(load8(near[2*e], near[2*e+1], step, three, 0, nil)) {
+			VFMADD231PS(c, x(i), sum)
+		}
+	}
+	for _, p := range append([]reg.GPVirtual{at}, near...) {
+		ADDQ(Imm(16), p)
+	}
+	SUBQ(Imm(4), dim)
+	JMP(LabelRef(label + "_dims"))
+	Label(label + "_rest")
+	TESTQ(dim, dim)
+	JZ(LabelRef(label + "_store"))
+	mask := tail(dim)
+	for e, sum := range sums {
+		rest := columns(load8(near[2*e], near[2*e+1], step, three, 0, mask.AsX()))
+		for i := range 3 {
+			VFMADD231PS(rest[i], x(i), sum)
+			if i < 2 {
+				CMPQ(dim, number(i+1))
+				JE(LabelRef(fmt.Sprintf("%s_rest%d", label, e)))
+			}
+		}
+		Label(fmt.Sprintf("%s_rest%d", label, e))
+	}
+	Label(label + "_store")
+	for e, sum := range sums {
+		VMULPS(scale, sum, sum)
+		VMOVUPS(sum, Mem{Base: out, Disp: 32 * e})
+	}
+	ADDQ(number(32*eights), out)
+	moved := pointer("dim")
+	ANDQ(I8(-4), moved)
+	SHLQ(Imm(2), moved)
+	SUBQ(moved, keys)
+	for range eights {
+		LEAQ(Mem{Base: keys, Index: step, Scale: 8}, keys)
+	}
+	SUBQ(number(8*eights), n)
+	JMP(LabelRef(label))
+	Label("past_" + label)
 }
 
 func addWeighted() {
