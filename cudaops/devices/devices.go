@@ -20,6 +20,9 @@ const Variable = "ATTNB_DEVICE"
 // ProductsVariable names how prefills are computed on a GPU ([cuda.ParseProducts]): auto, which an empty value means too, or a way to force.
 const ProductsVariable = "ATTNB_PRODUCTS"
 
+// KernelsVariable names the kernels of the host ([host.ParseKernels]): auto, which an empty value means too, or those to force.
+const KernelsVariable = "ATTNB_HOST_KERNELS"
+
 // Open opens the device that spec names. memory bounds the bytes that its arrays may take together; 0: no bound but the
 // device's. auto takes the first GPU and falls back to the host, with the reason in note; a named GPU that cannot
 // be used is an error.
@@ -46,7 +49,11 @@ func Open(spec string, memory int64) (b cudaops.Backend, note string, err error)
 			return nil, "", err
 		}
 	}
-	return host.New(host.Options{Memory: memory}), note, nil
+	kernels, err := host.ParseKernels(os.Getenv(KernelsVariable))
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", KernelsVariable, err)
+	}
+	return host.New(host.Options{Memory: memory, Kernels: kernels}), note, nil
 }
 
 // parse reads a spec. A negative ordinal means the host.

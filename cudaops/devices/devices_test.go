@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -30,5 +31,21 @@ func TestOpenHost(t *testing.T) {
 	defer b.Close()
 	if info := b.Info(); info.Backend != "host" || info.MemoryTotal != 1<<20 {
 		t.Errorf("%+v", info)
+	}
+}
+
+func TestOpenHostKernels(t *testing.T) {
+	t.Setenv(KernelsVariable, "plain")
+	b, _, err := Open("host", 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if info := b.Info(); !strings.HasSuffix(info.Device, ", plain") {
+		t.Errorf("%+v", info)
+	}
+	t.Setenv(KernelsVariable, "sse9")
+	if b, _, err := Open("host", 1<<20); b != nil || err == nil || !strings.HasPrefix(err.Error(), `ATTNB_HOST_KERNELS: kernels "sse9": this processor has auto, plain`) {
+		t.Errorf("%v, %v", b, err)
 	}
 }
