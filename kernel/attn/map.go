@@ -28,7 +28,9 @@ func (o ViewOption) apply(r *wire.Request) {
 //	attn.Map(q, k, attn.Causal, attn.OfScores, attn.OnlyHead(3))     // before the softmax, one head
 //	attn.Map(q, k, attn.Causal, attn.Queries(4096, 4160), attn.Keys(4000, 4160))
 //
-// Without Causal or CausalAt every query sees every key. What is masked takes no part in a pool.
+// Without Causal or CausalAt every query sees every key. What is masked takes no part in a pool. Every option of [Prefill] is one of a map of
+// queries and keys: Window, KeyPadding, Documents, Softcap, ALiBi, Bias, Allowed, Sinks. With these a map is made of chunks of rows, and
+// takes longer: the device makes their scores, the rest is computed in float64 beside it.
 //
 // On a page the picture zooms (ctrl and the wheel, or the wheel after a click; drag; double click for all; keys), down to single
 // cells with their exact values, which the device process computes on demand as long as the picture is live: until its

@@ -66,8 +66,9 @@ func TestAllowedCellsInPictures(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if _, err := c.Do(wire.Request{Kind: wire.KindMap, IDs: []int{probs.ID}, Map: new(wire.Map)}); err == nil || !contains(err.Error(), "not allowed") {
-		t.Errorf("a map of it: %v", err)
+	d, err := c.mapOf(wire.Params{}, wire.Map{Heads: []int{1}}, probs)
+	if err != nil || !contains(string(d.Parts[2].Data), "4 of 15 cells masked") {
+		t.Errorf("a map of it: %v, %s", err, d.Parts[2].Data)
 	}
 }
 

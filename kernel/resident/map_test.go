@@ -34,7 +34,7 @@ func (c caller) live(p wire.Params, in ...wire.Tensor) *wire.LiveMap {
 }
 
 // wanted pools a window of a downloaded matrix [heads, s, t] by definition.
-func wanted(t *testing.T, x []float32, head, s, keys int, diagonal int, m wire.Map, rows, cols int) *mat.Dense {
+func wanted(t *testing.T, x []float32, head, s, keys int, sees reference.Visible, m wire.Map, rows, cols int) *mat.Dense {
 	t.Helper()
 	whole := mat.NewDense(s, keys, nil)
 	for i := range s * keys {
@@ -48,7 +48,7 @@ func wanted(t *testing.T, x []float32, head, s, keys int, diagonal int, m wire.M
 		k = []int{0, keys}
 	}
 	part := mat.DenseCopyOf(whole.Slice(q[0], q[1], k[0], k[1]))
-	out, err := reference.Pool(reference.Heads{part}, reference.Causal(diagonal+q[0]-k[0]), reference.Reduction(m.Reduce), rows, cols)
+	out, err := reference.Pool(reference.Heads{part}, func(row, col int) bool { return sees == nil || sees(row+q[0], col+k[0]) }, reference.Reduction(m.Reduce), rows, cols)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestTiles(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					want := wanted(t, all, m.Heads[0], s, keys, keys-s, m, got.Rows, got.Cols)
+					want := wanted(t, all, m.Heads[0], s, keys, reference.Causal(keys-s), m, got.Rows, got.Cols)
 					compareTile(t, fmt.Sprintf("%s %+v", name, m), got, want, name != "q, k")
 				}
 			}
@@ -104,6 +104,86 @@ func TestTiles(t *testing.T) {
 	}
 }
 
+// Tiles of every variant are what the definition makes of the matrix that Scores and Softmax make, and so are those of that matrix.
+func TestTilesOfVariants(t *testing.T) {
+	p := onHost(t)
+	c := p.dial()
+	defer c.Close()
+	const heads, s, keys = 4, 37, 150
+	q, k := c.random(1, hsd, heads, s, 16), c.random(2, hsd, 2, keys, 16)
+	hqk := []string{"heads", "query", "key"}
+	bias, sinks := c.random(3, hqk, 1, s, keys), c.random(4, []string{"heads"}, heads)
+	cells := make([]float32, s*keys)
+	for i := range cells {
+		if i%5 != 2 && i/keys != 11 {
+			cells[i] = 1
+		}
+	}
+	allowed := c.upload(hqk, []int{1, s, keys}, cells)
+	lengths := []int{120, 20, 10}
+	diagonal := keys - s
+	for name, test := range map[string]struct {
+		p      wire.Params
+		extras []wire.Tensor
+		sees   reference.Visible
+	}{
+		"window":     {wire.Params{Mask: wire.MaskCausal, Window: 20}, nil, reference.All(reference.Causal(diagonal), reference.Window(diagonal, 20))},
+		"both sides": {wire.Params{Window: 9}, nil, reference.Window(diagonal, 9)},
+		"padding":    {wire.Params{Mask: wire.MaskCausal, PadLeft: 5, PadRight: 20}, nil, reference.All(reference.Causal(diagonal), reference.Padded(5, 20, keys))},
+		"documents":  {wire.Params{Mask: wire.MaskCausal, Documents: lengths}, nil, reference.All(reference.Causal(diagonal), reference.Documents(diagonal, lengths))},
+		"softcap":    {wire.Params{Softcap: 0.5}, nil, nil},
+		"ALiBi":      {wire.Params{Mask: wire.MaskCausal, ALiBi: true}, nil, reference.Causal(diagonal)},
+		"sinks":      {wire.Params{Mask: wire.MaskCausal, Extras: []string{"sinks"}}, []wire.Tensor{sinks}, reference.Causal(diagonal)},
+		"bias":       {wire.Params{Mask: wire.MaskCausal, Extras: []string{"bias"}}, []wire.Tensor{bias}, reference.Causal(diagonal)},
+		"allowed":    {wire.Params{Extras: []string{"allowed"}}, []wire.Tensor{allowed}, func(row, col int) bool { return cells[row*keys+col] != 0 }},
+		"all together": {wire.Params{Mask: wire.MaskCausal, Window: 60, PadLeft: 90, Softcap: 2, Slopes: []float64{1, 2, 0.5, 0.25}, Extras: []string{"sinks", "bias", "allowed"}}, []wire.Tensor{sinks, bias, allowed},
+			reference.All(reference.Causal(diagonal), reference.Window(diagonal, 60), reference.Padded(90, 0, keys), func(row, col int) bool { return cells[row*keys+col] != 0 })},
+	} {
+		numbers := test.p
+		numbers.Extras = nil
+		scored := c.run1(wire.OpScores, numbers, q, k)
+		soft := c.run1(wire.OpSoftmax, wire.Params{Extras: test.p.Extras}, append([]wire.Tensor{scored}, test.extras...)...)
+		live := c.live(test.p, append([]wire.Tensor{q, k}, test.extras...)...)
+		matrix := c.live(wire.Params{}, soft)
+		values := map[wire.Quantity][]float32{wire.QuantityScores: c.download(scored), wire.QuantityProbabilities: c.download(soft)}
+		for i, m := range []wire.Map{
+			{Heads: []int{2}, Rows: 5, Cols: 9, Queries: []int{20, 31}, Keys: []int{100, 150}},
+			{Heads: []int{2}, Rows: 512, Cols: 512},
+			{Heads: []int{3}, Rows: 10, Cols: 7},
+			{Heads: []int{0}, Rows: 1, Cols: 1},
+			{Heads: []int{1}, Rows: 3, Cols: 3, Queries: []int{9, 12}, Keys: []int{30, 33}},
+		} {
+			for by := wire.ReduceMax; by <= wire.ReduceMin; by++ {
+				for what, all := range values {
+					m.Reduce, m.Quantity = by, what
+					called := fmt.Sprintf("%s %d %d %d", name, i, by, what)
+					got, err := c.Tile(live.ID, m)
+					if err != nil {
+						t.Fatal(called, err)
+					}
+					want := wanted(t, all, m.Heads[0], s, keys, test.sees, m, got.Rows, got.Cols)
+					compareTile(t, called, got, want, false)
+					if what != wire.QuantityProbabilities {
+						continue
+					}
+					if got, err = c.Tile(matrix.ID, m); err != nil {
+						t.Fatal(called, err)
+					}
+					compareTile(t, called+" of the matrix", got, want, true)
+				}
+			}
+		}
+		if live.Quantity != wire.QuantityProbabilities {
+			t.Errorf("%s: %+v", name, live)
+		}
+		for _, m := range []*wire.LiveMap{live, matrix} {
+			if err := c.Release(m.ID); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // compareTile judges a tile. What is reduced from values at hand is right to the last bit; what is computed by another way than they
 // were is near. Bounds are the business of the backends' own tests.
 func compareTile(t *testing.T, name string, got wire.Tile, want *mat.Dense, exact bool) {
@@ -113,13 +193,19 @@ func compareTile(t *testing.T, name string, got wire.Tile, want *mat.Dense, exac
 		t.Fatalf("%s: %d x %d", name, got.Rows, got.Cols)
 	}
 	least, most := math.Inf(1), math.Inf(-1)
+	hidden := make([]bool, rows*cols)
+	for i := 0; i+1 < len(got.Hidden); i += 2 {
+		for at := got.Hidden[i]; at < got.Hidden[i+1]; at++ {
+			hidden[at] = true
+		}
+	}
 	for i := range rows {
 		for j := range cols {
 			g, w := float64(got.Values[i*cols+j]), float64(float32(want.At(i, j)))
 			if exact && g != w || !(math.Abs(g-w) <= 1e-5*(math.Abs(w)+1e-3)) {
 				t.Fatalf("%s: [%d, %d] is %v, want %v", name, i, j, g, w)
 			}
-			if j < got.Seen[i] {
+			if !hidden[i*cols+j] {
 				least, most = min(least, g), max(most, g)
 			} else if g != 0 {
 				t.Fatalf("%s: [%d, %d] is masked and %v", name, i, j, g)
@@ -259,6 +345,11 @@ func TestMapRefuses(t *testing.T) {
 		{wire.Params{}, wire.Map{Quantity: wire.QuantityProbabilities}, false, []wire.Tensor{s}, "Map: the matrix does not hold probabilities: take its Softmax" + matrix},
 		{causal, wire.Map{}, false, []wire.Tensor{s}, "Map: a matrix has its mask and its scale: they are options of Scores and Softmax" + matrix},
 		{wire.Params{Scale: 1e300}, wire.Map{}, false, []wire.Tensor{q, k}, "Map: scale is +Inf, must be finite in f32" + about},
+		{wire.Params{Extras: []string{"sinks"}}, wire.Map{}, false, []wire.Tensor{q, k, narrow}, "Map: must be [1 1 4], one a head (sinks: [heads 2, seq 50, dim 6])"},
+		{wire.Params{Extras: []string{"bias"}}, wire.Map{}, false, []wire.Tensor{q, k, narrow}, "Map: must fit scores [4 30 50]: as many columns, and as many rows and heads or 1 (bias: [heads 2, seq 50, dim 6])"},
+		{wire.Params{Slopes: []float64{1}}, wire.Map{}, false, []wire.Tensor{q, k}, "Map: 1 ALiBi slopes for 4 heads" + about},
+		{wire.Params{Documents: []int{1}}, wire.Map{}, false, []wire.Tensor{q, k}, "Map: 1 documents leave 49 of 50 columns" + about},
+		{wire.Params{Softcap: 3}, wire.Map{}, false, []wire.Tensor{s}, "Map: a matrix has its mask and its scale: they are options of Scores and Softmax" + matrix},
 		{causal, wire.Map{}, false, nil, "Map: 0 tensors, it takes queries and keys or a matrix"},
 	} {
 		before := p.d.InUse()

@@ -58,7 +58,7 @@ func (d *device) Tile(id int, m wire.Map) (wire.Tile, error) {
 		t.Values = append(t.Values, v)
 	}
 	for i := range m.Rows {
-		t.Seen = append(t.Seen, min(i, m.Cols))
+		t.Hidden = append(t.Hidden, i*m.Cols+min(i, m.Cols), (i+1)*m.Cols)
 	}
 	return t, nil
 }

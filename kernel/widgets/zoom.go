@@ -165,7 +165,7 @@ func (z *zoomed) answer(a asked) (err error) {
 	if tile.Rows != t.H || tile.Cols != t.W {
 		return fmt.Errorf("there are %d x %d cells, not %d x %d", tile.Rows, tile.Cols, t.H, t.W)
 	}
-	content := map[string]any{"type": "tile", "seq": t.Seq, "seen": tile.Seen}
+	content := map[string]any{"type": "tile", "seq": t.Seq, "hidden": append([]int{}, tile.Hidden...)}
 	buffers := [][]byte{wire.FloatBytes(tile.Values)}
 	if t.Both {
 		scores, probabilities, ok := z.both(m, tile)

@@ -30,7 +30,7 @@ function initialize({ model }) {
     waiting.delete(m.seq);
     if (m.error) return one.reject(new Error(m.error));
     const { h, w } = one.request, hidden = new Uint8Array(h * w);
-    m.seen.forEach((n, i) => hidden.fill(1, i * w + n, (i + 1) * w));
+    for (let i = 0; i + 1 < m.hidden.length; i += 2) hidden.fill(1, m.hidden[i], m.hidden[i + 1]);
     const answer = { value: floats(buffers[0]), hidden };
     if (m.both) {
       answer.score = floats(buffers[1]);

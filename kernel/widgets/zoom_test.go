@@ -58,7 +58,7 @@ func TestZoomAnswersTiles(t *testing.T) {
 	}
 	asks(m, model, `{"type":"tile","seq":5,"head":1,"rows":[2,4],"cols":[3,6],"h":2,"w":3,"both":false}`)
 	eventually(t, "an answer", func() bool { return p.count() == 1 })
-	expect(t, p, "comm_msg", ofPage, `{"comm_id":"`+model+`","data":{"method":"custom","content":{"type":"tile","seq":5,"seen":[0,1]}}}`,
+	expect(t, p, "comm_msg", ofPage, `{"comm_id":"`+model+`","data":{"method":"custom","content":{"type":"tile","seq":5,"hidden":[0,3,4,6]}}}`,
 		wire.FloatBytes([]float32{1, 2, 3, 4, 5, 6}))
 	want := wire.Map{Reduce: wire.ReduceMean, Heads: []int{1}, Queries: []int{2, 4}, Keys: []int{3, 6}, Rows: 2, Cols: 3}
 	if got := fmt.Sprint(d.tiles); got != fmt.Sprint([]wire.Map{want}) {
@@ -68,7 +68,7 @@ func TestZoomAnswersTiles(t *testing.T) {
 	asks(m, model, `{"type":"tile","seq":6,"head":0,"rows":[0,1],"cols":[0,1],"h":1,"w":1,"both":true}`)
 	eventually(t, "an answer", func() bool { return p.count() == 1 })
 	one, minus := wire.FloatBytes([]float32{1}), wire.FloatBytes([]float32{-1})
-	expect(t, p, "comm_msg", ofPage, `{"comm_id":"`+model+`","data":{"method":"custom","content":{"type":"tile","seq":6,"seen":[0],"both":true}}}`, one, minus, one)
+	expect(t, p, "comm_msg", ofPage, `{"comm_id":"`+model+`","data":{"method":"custom","content":{"type":"tile","seq":6,"hidden":[0,1],"both":true}}}`, one, minus, one)
 }
 
 func TestZoomRefuses(t *testing.T) {

@@ -67,9 +67,9 @@ func (m *LiveMap) fields(c *codec) {
 type Tile struct {
 	Head, Rows, Cols int
 	Queries, Keys    []int
-	// Seen is, for each row, the number of its cells, from the left, that hold something visible. The others are masked; their
-	// value is 0.
-	Seen []int
+	// Hidden are the cells that hold nothing visible, as runs of them in the order of Values: from one number up to but without the next.
+	// Their value is 0.
+	Hidden []int
 	// The least and the largest finite value that is not masked. Without one both are 0.
 	Min, Max float64
 	Values   []float32 // Rows x Cols; behind the frame
@@ -81,9 +81,24 @@ func (t *Tile) fields(c *codec) {
 	c.int(3, &t.Cols)
 	c.ints(4, &t.Queries)
 	c.ints(5, &t.Keys)
-	c.ints(6, &t.Seen)
+	c.ints(9, &t.Hidden)
 	c.float(7, &t.Min)
 	c.float(8, &t.Max)
+}
+
+// runs says whether Hidden are runs of cells, one behind the other.
+func (t *Tile) runs() bool {
+	if len(t.Hidden)%2 != 0 {
+		return false
+	}
+	at := 0
+	for _, next := range t.Hidden {
+		if next < at || next > t.Rows*t.Cols {
+			return false
+		}
+		at = next
+	}
+	return true
 }
 
 // Tile makes one tile of a live map: m names one head, or the map has one.
@@ -92,7 +107,7 @@ func (c *Conn) Tile(id int, m Map) (Tile, error) {
 	if err != nil {
 		return Tile{}, err
 	}
-	if a.Tile == nil || a.Tile.Rows <= 0 || a.Tile.Cols <= 0 || len(values)/a.Tile.Cols != a.Tile.Rows || len(a.Tile.Seen) != a.Tile.Rows {
+	if a.Tile == nil || a.Tile.Rows <= 0 || a.Tile.Cols <= 0 || len(values)/a.Tile.Cols != a.Tile.Rows || !a.Tile.runs() {
 		return Tile{}, errMalformed
 	}
 	a.Tile.Values = values

@@ -162,7 +162,7 @@ func drawAnswer(t *rapid.T) Answer {
 	if rapid.Bool().Draw(t, "tile") {
 		n, ns, f := rapid.Int(), rapid.SliceOf(rapid.Int()), rapid.Float64()
 		a.Tile = &Tile{Head: n.Draw(t, "head"), Rows: n.Draw(t, "rows"), Cols: n.Draw(t, "cols"), Queries: ns.Draw(t, "queries"), Keys: ns.Draw(t, "keys"),
-			Seen: ns.Draw(t, "seen"), Min: f.Draw(t, "min"), Max: f.Draw(t, "max")}
+			Hidden: ns.Draw(t, "hidden"), Min: f.Draw(t, "min"), Max: f.Draw(t, "max")}
 	}
 	if rapid.Bool().Draw(t, "finding") {
 		fault := rapid.Custom(func(t *rapid.T) Fault {

@@ -62,7 +62,7 @@ func runSoftmax(j *Job, p wire.Params, in []store.Operand) ([]store.Operand, err
 	if len(x.Shape) > 3 && !PlainVariant(p, x.Carry, m.Mask) {
 		return nil, j.refuse([]string{"x"}, "%d dimensions are too many: pick one with Batch(i)", len(x.Shape))
 	}
-	v, cells, err := j.variant(p, x.Carry, in[1:], h, t)
+	v, cells, err := j.Variant(p, x.Carry, in[1:], h, t)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func runPrefill(j *Job, p wire.Params, in []store.Operand) ([]store.Operand, err
 	}
 	h, s, d := q.Shape()
 	_, t, _ := k.Shape()
-	changes, _, err := j.variant(p, store.Carried{}, in[3:], h, t)
+	changes, _, err := j.Variant(p, store.Carried{}, in[3:], h, t)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func runDecode(j *Job, p wire.Params, in []store.Operand) ([]store.Operand, erro
 	if s != 1 {
 		return nil, j.refuse([]string{"q"}, "%d query rows a head, must be 1", s)
 	}
-	changes, _, err := j.variant(p, store.Carried{}, in[3:], h, t)
+	changes, _, err := j.Variant(p, store.Carried{}, in[3:], h, t)
 	if err != nil {
 		return nil, err
 	}

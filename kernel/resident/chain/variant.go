@@ -151,8 +151,8 @@ func single(x float64) float64 {
 	return x
 }
 
-// variant is what the device is to do to the scores of h heads with t keys, and which cells that allows.
-func (j *Job) variant(p wire.Params, c store.Carried, extras []store.Operand, h, t int) (v cudaops.Variant, cells store.Allowed, err error) {
+// Variant is what the device is to do to the scores of h heads with t keys, and which cells that allows.
+func (j *Job) Variant(p wire.Params, c store.Carried, extras []store.Operand, h, t int) (v cudaops.Variant, cells store.Allowed, err error) {
 	c, err = numbersOf(p, c, h)
 	if err != nil {
 		return v, cells, j.refuse(nil, "%v", err)

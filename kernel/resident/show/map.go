@@ -15,17 +15,20 @@ import (
 
 // attentionMap is what pictures of attention are made of without its matrix: queries and keys by head, or a matrix that is there.
 type attentionMap struct {
-	q, k   *cudaops.Buffer // [heads, s, d], [heads/group, t, d]; nil: of a matrix
-	x      *cudaops.Buffer // [heads, s, t]
-	scale  float64
-	mask   cudaops.Mask
-	holds  store.Quantity // of x
-	heads  int
-	s, t   int
-	group  int
-	panel  func(head int) string
-	axes   []string      // what rows and columns are
-	inputs []store.Input // for errors
+	q, k    *cudaops.Buffer // [heads, s, d], [heads/group, t, d]; nil: of a matrix
+	x       *cudaops.Buffer // [heads, s, t]
+	scale   float64
+	mask    cudaops.Mask
+	holds   store.Quantity // of x
+	heads   int
+	s, t    int
+	group   int
+	panel   func(head int) string
+	sight   sight         // of the whole matrix
+	words   string        // what a variant does to scores, for a title
+	changed *changed      // what is done to scores that devices do not pool; nil: nothing
+	axes    []string      // what rows and columns are
+	inputs  []store.Input // for errors
 
 	mu   sync.Mutex // of one tile, and of the end
 	lse  map[int]*cudaops.Buffer
@@ -51,14 +54,12 @@ func (m *attentionMap) end() {
 
 // newMap takes the tensors of a request. The caller ends the map.
 func newMap(c *store.Client, r wire.Request) (m *attentionMap, title string, err error) {
-	if len(r.Params.Extras) > 0 {
-		return nil, "", wire.Errorf(wire.BadInput, "Map: %s is no option of a map: take Scores and Softmax", strings.Join(r.Params.Extras, " or "))
+	extras := r.Params.Extras
+	args := append([]string{"q", "k"}, extras...)
+	if len(r.IDs) == 1+len(extras) {
+		args = append([]string{"x"}, extras...)
 	}
-	args := []string{"q", "k"}
-	if len(r.IDs) == 1 {
-		args = []string{"x"}
-	}
-	if len(r.IDs) < 1 || len(r.IDs) > 2 {
+	if len(r.IDs) != len(args) {
 		return nil, "", wire.Errorf(wire.BadRequest, "Map: %d tensors, it takes queries and keys or a matrix", len(r.IDs))
 	}
 	in, nodes, inputs, release, err := c.Use("Map", r.IDs, args)
@@ -67,13 +68,13 @@ func newMap(c *store.Client, r wire.Request) (m *attentionMap, title string, err
 	}
 	j := chain.NewJob(c.Device, wire.OpNone)
 	m = &attentionMap{inputs: inputs, lse: map[int]*cudaops.Buffer{}, done: []func(){j.Done, release}}
-	if len(in) == 1 {
+	if args[0] == "x" {
 		c.Store.Lock()
 		title = nodes[0].Title()
 		c.Store.Unlock()
 		err = m.ofMatrix(r.Params, in[0])
 	} else {
-		err = m.ofHeads(j, r.Params, in[0], in[1])
+		err = m.ofHeads(c, j, r.Params, in)
 	}
 	if err != nil {
 		m.end()
@@ -94,11 +95,11 @@ func bad(names []string, format string, args ...any) error {
 	return e
 }
 
-func (m *attentionMap) ofHeads(j *chain.Job, p wire.Params, q, k store.Operand) (err error) {
-	if m.q, err = j.Heads("q", q); err != nil {
+func (m *attentionMap) ofHeads(c *store.Client, j *chain.Job, p wire.Params, in []store.Operand) (err error) {
+	if m.q, err = j.Heads("q", in[0]); err != nil {
 		return err
 	}
-	if m.k, err = j.Heads("k", k); err != nil {
+	if m.k, err = j.Heads("k", in[1]); err != nil {
 		return err
 	}
 	var d, kv, kd int
@@ -110,11 +111,16 @@ func (m *attentionMap) ofHeads(j *chain.Job, p wire.Params, q, k store.Operand) 
 	case m.heads%kv != 0:
 		return bad([]string{"q", "k"}, "%d heads are not a multiple of %d KV heads", m.heads, kv)
 	}
-	if !chain.PlainVariant(p, store.Carried{}, chain.MaskOf(p, m.s, m.t)) {
-		return bad(nil, "maps know scale and causal masks alone: for windows, documents, softcap, biases and sinks take Scores and Softmax")
-	}
 	m.group = m.heads / kv
 	m.scale, m.mask = chain.Scale(p, d), chain.MaskOf(p, m.s, m.t)
+	v, allowed, err := j.Variant(p, store.Carried{}, in[2:], m.heads, m.t)
+	if err != nil {
+		return err
+	}
+	if m.changed, err = changedBy(c, j, v, allowed, m.mask, m.heads, m.s, m.t); err != nil {
+		return err
+	}
+	m.sight, m.words = sightOf(m.mask, allowed, m.s, m.t), chain.VariantWords(p, store.Carried{})
 	m.panel = func(head int) string { return fmt.Sprintf("head %d", head) }
 	m.axes = []string{"query", "key"}
 	return nil
@@ -127,16 +133,11 @@ func (m *attentionMap) ofMatrix(p wire.Params, x store.Operand) error {
 	if len(x.Shape) < 2 || x.Swapped() {
 		return bad(nil, "not a matrix of rows and columns for each head")
 	}
-	if !x.Mask.Plain() {
-		return bad(nil, "its mask is %s, and a map shows causal ones alone: use Heatmap", chain.MaskWords(x.Mask))
-	}
-	if !x.Allowed.None() {
-		return bad(nil, "some of its cells are not allowed, and a map shows causal masks alone: use Heatmap")
-	}
 	a := store.ViewOf(x.Meta)
 	m.x, m.mask, m.holds = x.Buf, a.Mask, a.Quantity
 	m.heads, m.s, m.t, m.panel = a.H, a.S, a.D, a.Panel
 	m.axes = []string{a.RowAxisName(), a.ColAxisName()}
+	m.sight = sightOf(m.mask, x.Allowed, m.s, m.t)
 	return nil
 }
 
@@ -212,7 +213,7 @@ func (g *Gallery) Map(c *store.Client, r wire.Request) (wire.Answer, error) {
 		held.ID = g.maps.add(m)
 		z.ID = supplyID(held.ID)
 	}
-	d, err := v.fitting(z, seeNothing(len(v.heads)*v.mask.Empty(v.rows.To-v.rows.From, v.cols.To-v.cols.From)))
+	d, err := v.fitting(z, seeNothing(v.empty()))
 	var id string
 	if err == nil {
 		d.Map = held
@@ -281,8 +282,13 @@ func (m *attentionMap) title(v mapView, of string) string {
 		if v.quantity == store.Scores {
 			words[0] = "scores"
 		}
-		if m.mask.Causal {
-			words = append(words, "causal")
+		switch {
+		case !m.mask.Plain():
+			words = append(words, chain.MaskWords(m.mask)+m.words)
+		case m.mask.Causal:
+			words = append(words, "causal"+m.words)
+		case m.words != "":
+			words = append(words, strings.TrimPrefix(m.words, ", "))
 		}
 	}
 	if len(v.heads) == 1 && m.heads > 1 {

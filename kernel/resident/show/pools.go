@@ -19,14 +19,16 @@ func newPools(by cudaops.Reduce, n, t int) *pools {
 	return &pools{by: by, n: n, t: t, seen: make([]int, n), acc: make([]float64, n)}
 }
 
-// add takes in what is visible of a row: its columns from the first on.
-func (p *pools) add(row []float32) {
-	for j, at := 0, 0; at < len(row); j++ {
+// add takes in what is visible of a row: its columns from lo on, of those that sees says, where it is not nil.
+func (p *pools) add(row []float32, lo int, sees func(col int) bool) {
+	for at := lo; at < len(row); {
+		j := plan.Pool(at, p.t, p.n)
 		end := min(plan.Edge(j+1, p.t, p.n), len(row))
-		for _, x := range row[at:end] {
-			p.take(j, float64(x), 1)
+		for ; at < end; at++ {
+			if sees == nil || sees(at) {
+				p.take(j, float64(row[at]), 1)
+			}
 		}
-		at = end
 	}
 }
 

@@ -22,10 +22,10 @@ type mapView struct {
 	quantity   store.Quantity
 	reduce     cudaops.Reduce
 	heads      []int
-	rows, cols viz.Span     // the window
-	mask       cudaops.Mask // within the window
-	h, w       int          // cells
-	cells      int          // asked for, the larger way
+	rows, cols viz.Span // the window
+	look       sight    // of the window
+	h, w       int      // cells
+	cells      int      // asked for, the larger way
 	live       bool
 }
 
@@ -55,7 +55,7 @@ func (m *attentionMap) view(s wire.Map) (v mapView, err error) {
 	if v.cols, err = window("keys", s.Keys, m.t); err != nil {
 		return v, err
 	}
-	v.mask = chain.Shifted(m.mask, v.rows.From-v.cols.From)
+	v.look = m.sight.within(v.rows, v.cols)
 	v.h, v.w = s.Rows, s.Cols
 	if v.h == 0 {
 		v.h = usualSide
@@ -88,6 +88,18 @@ func window(what string, of []int, n int) (viz.Span, error) {
 
 // fit limits the cells to the room that there is.
 func (v *mapView) fit(side int) { v.h, v.w = min(v.h, side), min(v.w, side) }
+
+// empty is the number of rows, of all heads shown, that see nothing.
+func (v mapView) empty() int {
+	if v.look.allowed.None() {
+		return len(v.heads) * v.look.empty(0)
+	}
+	n := 0
+	for _, h := range v.heads {
+		n += v.look.empty(h)
+	}
+	return n
+}
 
 // whole says that the window has all queries of the map.
 func (v mapView) whole(m *attentionMap) bool { return v.rows.To-v.rows.From == m.s }
@@ -129,28 +141,29 @@ func (m *attentionMap) tile(c *store.Client, v mapView, head int, from, to float
 	}
 	t := wire.Tile{Head: head, Rows: v.h, Cols: v.w, Queries: []int{v.rows.From, v.rows.To}, Keys: []int{v.cols.From, v.cols.To}}
 	var err error
-	if m.x != nil {
+	switch {
+	case m.x != nil:
 		t.Values, err = m.ofRows(c, v, head, from, to)
-	} else {
+	case m.changed != nil:
+		t.Values, err = m.ofVariant(c, v, head, from, to)
+	default:
 		t.Values, err = m.pool(c, v, head, from, to)
 	}
 	if err != nil {
 		return wire.Tile{}, err
 	}
-	t.Seen = make([]int, v.h)
+	hidden := v.look.hidden(head, v.h, v.w)
+	t.Hidden = runs(hidden)
 	first := true
-	for i := range t.Seen {
-		t.Seen[i] = v.mask.Pooled(i, v.rows.To-v.rows.From, v.h, v.cols.To-v.cols.From, v.w)
-		for _, x := range t.Values[i*v.w:][:t.Seen[i]] {
-			f := float64(x)
-			if math.IsNaN(f) || math.IsInf(f, 0) {
-				continue
-			}
-			if first {
-				t.Min, t.Max, first = f, f, false
-			}
-			t.Min, t.Max = min(t.Min, f), max(t.Max, f)
+	for i, x := range t.Values {
+		f := float64(x)
+		if hidden[i] || math.IsNaN(f) || math.IsInf(f, 0) {
+			continue
 		}
+		if first {
+			t.Min, t.Max, first = f, f, false
+		}
+		t.Min, t.Max = min(t.Min, f), max(t.Max, f)
 	}
 	return t, nil
 }
@@ -185,7 +198,7 @@ func (m *attentionMap) pool(c *store.Client, v mapView, head int, from, to float
 		from = mid
 	}
 	progress.Step(from, to)
-	p, err := j.Keep(c.Device.Pool(q, k, lse, cudaops.Pooling{Scale: m.scale, Mask: v.mask, Reduce: v.reduce, Rows: v.h, Cols: v.w}))
+	p, err := j.Keep(c.Device.Pool(q, k, lse, cudaops.Pooling{Scale: m.scale, Mask: chain.Shifted(m.mask, v.rows.From-v.cols.From), Reduce: v.reduce, Rows: v.h, Cols: v.w}))
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +257,8 @@ func (m *attentionMap) ofRows(c *store.Client, v mapView, head int, from, to flo
 			return nil, err
 		}
 		for ; at < last; at++ {
-			pools.add(data[:v.mask.Visible(at, t)])
+			lo, hi := v.look.interval(at)
+			pools.add(data[:hi], lo, v.look.cells(head, at))
 			data = data[t:]
 			if i := plan.Pool(at, n, v.h); plan.Edge(i+1, n, v.h) == at+1 {
 				pools.finish(out[i*v.w:][:v.w])

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"go/token"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/cudaops/plan"
-	"github.com/attnb/attnb/kernel/resident/chain"
 	"github.com/attnb/attnb/kernel/resident/store"
 	"github.com/attnb/attnb/kernel/wire"
 	"github.com/attnb/attnb/viz"
@@ -33,20 +33,26 @@ func (v mapView) coarser(t wire.Tile) wire.Tile {
 	if t.Rows == v.h && t.Cols == v.w {
 		return t
 	}
-	out := wire.Tile{Head: t.Head, Rows: v.h, Cols: v.w, Queries: t.Queries, Keys: t.Keys, Values: make([]float32, v.h*v.w), Seen: make([]int, v.h), Min: t.Min, Max: t.Max}
+	out := wire.Tile{Head: t.Head, Rows: v.h, Cols: v.w, Queries: t.Queries, Keys: t.Keys, Values: make([]float32, v.h*v.w), Min: t.Min, Max: t.Max}
 	n, m := v.rows.To-v.rows.From, v.cols.To-v.cols.From
 	within := func(i, n, coarse, fine int) (from, to int) { // the fine cells of a coarse one
 		return plan.Pool(plan.Edge(i, n, coarse), n, fine), plan.Pool(plan.Edge(i+1, n, coarse)-1, n, fine) + 1
 	}
+	hidden, fine := v.look.hidden(t.Head, v.h, v.w), unrun(t.Hidden, t.Rows*t.Cols)
+	out.Hidden = runs(hidden)
 	for i := range v.h {
 		top, bottom := within(i, n, v.h, t.Rows)
-		out.Seen[i] = v.mask.Pooled(i, n, v.h, m, v.w)
-		for j := range out.Seen[i] {
+		for j := range v.w {
+			if hidden[i*v.w+j] {
+				continue
+			}
 			left, right := within(j, m, v.w, t.Cols)
 			one := newPools(v.reduce, 1, 1)
 			for y := top; y < bottom; y++ {
-				for x := left; x < min(right, t.Seen[y]); x++ {
-					one.take(0, float64(t.Values[y*t.Cols+x]), v.visible(t, y, x))
+				for x := left; x < right; x++ {
+					if !fine[y*t.Cols+x] {
+						one.take(0, float64(t.Values[y*t.Cols+x]), v.visible(t, y, x))
+					}
 				}
 			}
 			one.finish(out.Values[i*v.w+j:][:1])
@@ -61,23 +67,18 @@ func (v mapView) visible(t wire.Tile, y, x int) int {
 		return 1
 	}
 	n, m := v.rows.To-v.rows.From, v.cols.To-v.cols.From
-	from, to := plan.Edge(x, m, t.Cols), plan.Edge(x+1, m, t.Cols)
-	seen := 0
-	for row := plan.Edge(y, n, t.Rows); row < plan.Edge(y+1, n, t.Rows); row++ {
-		seen += min(max(v.mask.Visible(row, m)-from, 0), to-from)
-	}
-	return seen
+	return v.look.count(t.Head, viz.Span{From: plan.Edge(y, n, t.Rows), To: plan.Edge(y+1, n, t.Rows)},
+		viz.Span{From: plan.Edge(x, m, t.Cols), To: plan.Edge(x+1, m, t.Cols)})
 }
 
 // detail is the single cells around the largest value of a pooled tile of the view.
 func (m *attentionMap) detail(c *store.Client, v mapView, t wire.Tile) (viz.Part, bool, error) {
 	n, k := v.rows.To-v.rows.From, v.cols.To-v.cols.From
 	best, at := math.Inf(-1), -1
-	for i := range t.Rows {
-		for j, x := range t.Values[i*t.Cols:][:t.Seen[i]] {
-			if f := float64(x); f > best && !math.IsInf(f, 0) {
-				best, at = f, i*t.Cols+j
-			}
+	hidden := unrun(t.Hidden, len(t.Values))
+	for i, x := range t.Values {
+		if f := float64(x); !hidden[i] && f > best && !math.IsInf(f, 0) {
+			best, at = f, i
 		}
 	}
 	if at < 0 || t.Rows == n && t.Cols == k {
@@ -92,7 +93,7 @@ func (m *attentionMap) detail(c *store.Client, v mapView, t wire.Tile) (viz.Part
 	part := v
 	part.rows = viz.Span{From: v.rows.From + rows.From, To: v.rows.From + rows.To}
 	part.cols = viz.Span{From: v.cols.From + cols.From, To: v.cols.From + cols.To}
-	part.mask = chain.Shifted(m.mask, part.rows.From-part.cols.From)
+	part.look = m.sight.within(part.rows, part.cols)
 	part.h, part.w = rows.To-rows.From, cols.To-cols.From
 	d, err := m.tile(c, part, t.Head, 1, 1)
 	if err != nil {
@@ -102,7 +103,8 @@ func (m *attentionMap) detail(c *store.Client, v mapView, t wire.Tile) (viz.Part
 }
 
 func panelOf(t wire.Tile) viz.Matrix {
-	return viz.Matrix{Rows: t.Rows, Cols: t.Cols, Values: t.Values, Hidden: func(row, col int) bool { return col >= t.Seen[row] }}
+	hidden := unrun(t.Hidden, t.Rows*t.Cols)
+	return viz.Matrix{Rows: t.Rows, Cols: t.Cols, Values: t.Values, Hidden: func(row, col int) bool { return hidden[row*t.Cols+col] }}
 }
 
 // supplyID names a live map on a page.
@@ -122,10 +124,7 @@ func (v mapView) fitting(z viz.Zoom, more string) (wire.Display, error) {
 			return Bundle(z.Heatmap, more)
 		}
 		for i, p := range z.Matrices {
-			t := wire.Tile{Rows: v.h, Cols: v.w, Values: p.Values}
-			for row := range v.h {
-				t.Seen = append(t.Seen, v.mask.Pooled(row, v.rows.To-v.rows.From, v.h, v.cols.To-v.cols.From, v.w))
-			}
+			t := wire.Tile{Head: v.heads[i], Rows: v.h, Cols: v.w, Values: p.Values, Hidden: runs(v.look.hidden(v.heads[i], v.h, v.w))}
 			z.Matrices[i] = panelOf(half.coarser(t))
 			z.Matrices[i].Name = p.Name
 		}
@@ -176,7 +175,7 @@ func zoomOf(r wire.Request, x store.Meta) wire.Request {
 
 // call is the Go line, without its end, that draws the map with the settings of a request.
 func (m *attentionMap) call(r wire.Request) string {
-	names := []string{"q", "k"}
+	names := append([]string{"q", "k"}, r.Params.Extras...)
 	if m.q == nil {
 		names = []string{"x"}
 	}
@@ -185,17 +184,9 @@ func (m *attentionMap) call(r wire.Request) string {
 			names[i] = in.Name
 		}
 	}
-	words := names
+	words := slices.Clone(names[:len(names)-len(r.Params.Extras)])
 	option := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
-	switch r.Params.Mask {
-	case wire.MaskCausal:
-		option("attn.Causal")
-	case wire.MaskDiagonal:
-		option("attn.CausalAt(%d)", r.Params.Diagonal)
-	}
-	if r.Params.Scale != 0 {
-		option("attn.Scale(%v)", r.Params.Scale)
-	}
+	words = append(words, new(coder).options(wire.OpNone, r.Params, names[len(names)-len(r.Params.Extras):])...)
 	if r.Map.Quantity == wire.QuantityScores && m.q != nil {
 		option("attn.OfScores")
 	}
