@@ -3,6 +3,7 @@ package attn
 import (
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/attnb/attnb/kernel/wire"
 )
@@ -15,7 +16,9 @@ type Model struct {
 	Positions int    // the longest sequence that config.json speaks of
 	Layers    []*ModelLayer
 	weights   string
-	loaded    map[string]Tensor
+
+	mu     sync.Mutex
+	loaded map[string]Tensor
 }
 
 // ModelLayer is the attention of one layer.
@@ -81,11 +84,20 @@ func (m *Model) layer(l wire.ModelLayer) *ModelLayer {
 
 // Tensor is the weight of that name, as it lies in the files: loaded at the first call in a cell. A matrix has the axes "seq hidden".
 func (m *Model) Tensor(name string) Tensor {
-	if x, ok := m.loaded[name]; ok {
-		return x
+	return m.once(name, func() Tensor {
+		return one(do(wire.Request{Kind: wire.KindLoad, Path: m.weights, Member: name}))
+	})
+}
+
+// once is what make makes at its first call for that key.
+func (m *Model) once(key string, make func() Tensor) Tensor {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	x, ok := m.loaded[key]
+	if !ok {
+		x = make()
+		m.loaded[key] = x
 	}
-	x := one(do(wire.Request{Kind: wire.KindLoad, Path: m.weights, Member: name}))
-	m.loaded[name] = x
 	return x
 }
 
@@ -100,18 +112,13 @@ func (p Projection) Weight() Tensor {
 	if p.names.Weight == "" {
 		stop("Weight: the model has no such projection: see Fused")
 	}
-	key := p.names.Weight + " [out in]"
-	if x, ok := p.model.loaded[key]; ok {
-		return x
-	}
 	x := p.model.Tensor(p.names.Weight)
-	if p.names.InOut {
-		x = x.Axes("in out").Swap()
-	} else {
-		x = x.Axes("out in")
-	}
-	p.model.loaded[key] = x
-	return x
+	return p.model.once(p.names.Weight+" [out in]", func() Tensor {
+		if p.names.InOut {
+			return x.Axes("in out").Swap()
+		}
+		return x.Axes("out in")
+	})
 }
 
 // Bias is b, [out]; ok is false where there is none.
