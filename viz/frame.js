@@ -43,16 +43,17 @@ function attnbFrame(host, view, act) {
 
   async function copy() {
     const text = act.line();
+    let copied = true;
     try {
       await navigator.clipboard.writeText(text);
     } catch { // no permission, or no secure page
       const area = Object.assign(element("textarea", "position:fixed;opacity:0"), { value: text });
       frame.append(area);
       area.select();
-      document.execCommand("copy");
+      copied = document.execCommand("copy");
       area.remove();
     }
-    act.say(`copied: ${text}`);
+    act.say(copied ? `copied: ${text}` : text);
   }
 
   const canvas = element("canvas", `display:block;width:${width}px;height:${height}px`);
@@ -76,7 +77,8 @@ function attnbFrame(host, view, act) {
   stage.append(canvas, pad, tipBox);
   const status = element("div", "font-size:11.5px;min-height:1.4em;margin-top:2px;overflow-wrap:anywhere");
   status.setAttribute("role", "status");
-  frame.append(title, detail, tools, stage, attnbLegend(view.legend, theme), status, element("div", "font-size:11px;opacity:.6", attnbHint));
+  const legend = attnbLegend(attnbClasses.map(name => ({ class: name, text: "" })), theme);
+  frame.append(title, detail, tools, stage, legend, status, element("div", "font-size:11px;opacity:.6", attnbHint));
   host.append(frame);
 
   // The pointer, as a place of 0 to 1 along the plot.
@@ -168,7 +170,7 @@ function attnbFrame(host, view, act) {
   pad.addEventListener("pointermove", e => (tip.last = place(e)), true);
 
   const g = canvas.getContext("2d");
-  return { frame, g, plot, bar, width, height, font, theme, hatch: g.createPattern(attnbHatch(theme.masked), "repeat"), status, detail, fit, tip };
+  return { frame, g, plot, bar, width, height, font, theme, hatch: g.createPattern(attnbHatch(theme.masked), "repeat"), status, detail, legend: legend.entries, fit, tip };
 }
 
 // The line below the title: what part shows, and what a cell is.

@@ -205,7 +205,7 @@ func (d *drawing) texts() []viewText {
 	var t []viewText
 	room := fmt.Sprintf("max-width:%dpx;overflow:hidden;text-overflow:ellipsis;", (l.width-2*margin)/density)
 	if d.Title != "" {
-		t = append(t, viewText{margin / density, y - 2, room + "font-size:15.5px;font-weight:600", d.Title})
+		t = append(t, viewText{margin / density, y - 2, room + "font-size:15.5px;font-weight:600", visible(strings.TrimSpace(d.Title))})
 		y += float64(lineOf(titleSize)) / density
 	}
 	for _, s := range l.subtitleLines {
@@ -219,7 +219,7 @@ func (d *drawing) texts() []viewText {
 			for k, s := range l.notesOf(i) {
 				t = append(t, viewText{x, y + float64(k*lineOf(tickSize))/density - 3, "font-size:10.5px;opacity:.75", s})
 			}
-			t = append(t, viewText{x, y - 18, fmt.Sprintf("max-width:%spx;overflow:hidden;text-overflow:ellipsis;font-size:12px;font-weight:600", px(p.Dx())), name})
+			t = append(t, viewText{x, y - 18, fmt.Sprintf("max-width:%spx;overflow:hidden;text-overflow:ellipsis;font-size:12px;font-weight:600", px(p.Dx())), visible(name)})
 		}
 	}
 	x, y := css(l.bar.Min)

@@ -60,13 +60,15 @@ function attnbHatch([back, line]) {
 function attnbLegend(entries, colours) {
   const legend = attnbElement("div", "padding:0 14px;display:flex;flex-wrap:wrap;gap:4px 20px;font-size:12px");
   for (const e of entries) {
+    const text = attnbElement("bdi", "", e.text);
     const [back, line] = e.class === "masked" ? colours.masked : [colours[e.class] || "transparent", ""];
     const css = "display:inline-block;width:13px;height:13px;vertical-align:-2px;margin-right:6px;box-sizing:border-box;" +
       (line ? `background:repeating-linear-gradient(-45deg,${line} 0 1px,${back} 1px 4.5px);` : `background:${back};`) +
       `border:${e.class ? "1px" : "2.5px"} solid ${e.class ? "#8888" : "currentColor"}`;
     const entry = attnbElement("span");
-    entry.append(attnbElement("span", css), attnbElement("bdi", "", e.text));
+    entry.append(attnbElement("span", css), text);
     legend.append(entry);
+    (legend.entries ??= new Map()).set(e.class, { entry, text });
   }
   return legend;
 }

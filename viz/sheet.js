@@ -118,6 +118,35 @@ function attnbCoarser(s, by, h, w) {
   return out;
 }
 
+// What cells without a place on the scale are, as the legend has them.
+const attnbClasses = ["masked", "zero", "NaN", "+Inf", "-Inf"];
+
+// How many cells of each class there are, in the sheets that are given, among those that meet the window.
+function attnbCount(sheets, shown, log) {
+  const n = Object.fromEntries(attnbClasses.map(name => [name, 0]));
+  for (const s of sheets) {
+    const [i0, i1, j0, j1] = attnbWithin(s, shown);
+    for (let i = i0; i <= i1; i++) {
+      for (let k = i * s.w + j0; k <= i * s.w + j1; k++) {
+        const v = s.value[k];
+        if (s.hidden[k]) n.masked++;
+        else if (v !== v) n.NaN++;
+        else if (v === Infinity) n["+Inf"]++;
+        else if (v === -Infinity) n["-Inf"]++;
+        else if (log && v === 0) n.zero++;
+      }
+    }
+  }
+  return n;
+}
+
+// The first and last row and column of a sheet's cells that meet a window.
+function attnbWithin(s, shown) {
+  const first = (from, to, n, at) => (from >= at ? 0 : attnbCell(from, to, n, Math.floor(at)));
+  const last = (from, to, n, at) => (to <= at ? n - 1 : attnbCell(from, to, n, Math.ceil(at) - 1));
+  return [first(s.r0, s.r1, s.h, shown.r0), last(s.r0, s.r1, s.h, shown.r1), first(s.c0, s.c1, s.w, shown.c0), last(s.c0, s.c1, s.w, shown.c1)];
+}
+
 // A sheet as a canvas of one pixel a cell; masked cells are transparent. It is kept with the sheet as long as the scale is the same.
 function attnbPainted(sheet, scale, ramp, fixed) {
   const key = `${scale.lo} ${scale.hi}`;

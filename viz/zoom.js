@@ -10,7 +10,8 @@ async function attnbZoom(host, view) {
   let pixels;
   const image = () => (pixels ??= attnbPixels(attnbBytes(png.src.slice(png.src.indexOf(",") + 1))));
   let head = 0, stored = []; // of the head that shows, coarse to fine
-  let supply = null, why = view.id ? "Finer detail needs the kernel: run the cell again." : view.heads[0].sheets[0].form === "f32" ? "" : "Zooms as far as cells are stored.";
+  const whole = view.heads[0].sheets[0].form === "f32" && view.rows[1] - view.rows[0] === view.size[0] && view.cols[1] - view.cols[0] === view.size[1];
+  let supply = null, why = whole ? "" : view.id ? "Finer detail needs the kernel: run the cell again." : "Zooms as far as cells are stored.";
   let scale = view.scale, fit = false; // fit: the scale is that of what shows
   let at = null; // the pointer, in the plot
   let parts = null; // of the page, while it is drawn
@@ -129,8 +130,7 @@ async function attnbZoom(host, view) {
     let lo = Infinity, hi = -Infinity;
     if (fit) {
       for (const s of layers()) {
-        const i0 = s.r0 >= shown.r0 ? 0 : attnbCell(s.r0, s.r1, s.h, Math.floor(shown.r0)), i1 = s.r1 <= shown.r1 ? s.h - 1 : attnbCell(s.r0, s.r1, s.h, Math.ceil(shown.r1) - 1);
-        const j0 = s.c0 >= shown.c0 ? 0 : attnbCell(s.c0, s.c1, s.w, Math.floor(shown.c0)), j1 = s.c1 <= shown.c1 ? s.w - 1 : attnbCell(s.c0, s.c1, s.w, Math.ceil(shown.c1) - 1);
+        const [i0, i1, j0, j1] = attnbWithin(s, shown);
         if (s === stored[0] && covers(s) && layers().length > 1) continue; // finer ones lie over it
         for (let i = i0; i <= i1; i++) {
           for (let k = i * s.w + j0; k <= i * s.w + j1; k++) {
@@ -216,6 +216,7 @@ async function attnbZoom(host, view) {
     attnbAxis(g, plot, shown.c0, shown.c1, false, view.colAxis, view.colLabels, theme.ink);
     attnbBar(g, parts.bar, scale, colours.ramp, view.quantity, theme.ink);
     request();
+    tell();
     parts.tip(cell);
   }
 
@@ -269,8 +270,26 @@ async function attnbZoom(host, view) {
     return view.call.before + more.map(s => ", " + s).join("").replace(/^, /, view.call.before.endsWith("(") ? "" : ", ") + ")";
   }
 
+  // The legend, of the finest cells that show all of the window.
+  let counted = "";
+  function count() {
+    const all = layers(), z = want(), area = s => (Math.min(s.r1, shown.r1) - Math.max(s.r0, shown.r0)) * (Math.min(s.c1, shown.c1) - Math.max(s.c0, shown.c0));
+    const finest = all.filter(s => s.z && s.z[0] === z[0] && s.z[1] === z[1]);
+    const whole = finest.reduce((sum, s) => sum + area(s), 0) >= (shown.r1 - shown.r0) * (shown.c1 - shown.c0) * (1 - 1e-9);
+    const sheets = whole ? finest : [all.findLast(covers)].filter(s => s);
+    const key = JSON.stringify([head, shown, sheets.map(s => [s.r0, s.c0, s.h, s.w])]);
+    if (key === counted) return;
+    counted = key;
+    for (const [name, n] of Object.entries(attnbCount(sheets, shown, scale.log))) {
+      const { entry, text } = parts.legend.get(name);
+      entry.style.display = n ? "" : "none";
+      text.textContent = `${name}: ${n} cell${n === 1 ? "" : "s"}`;
+    }
+  }
+
   function tell() {
     if (!parts) return;
+    count();
     const waits = supply && (busy > 0 || wanted.length > 0);
     parts.status.textContent = message || (waits ? "computing finer cells …" : supply ? "Zooms down to single cells, with exact values." : why && why + detailWords());
     host.dataset.state = waits ? "waits" : supply ? "live" : "stored";
@@ -280,8 +299,8 @@ async function attnbZoom(host, view) {
 
   function use(s, reason) {
     supply = s;
-    if (!s && reason) why = reason;
-    if (s) [message, why] = ["", "The kernel that made this picture is gone. Finer detail: run the cell again."];
+    if (!s && reason && !whole) why = reason;
+    if (s) [message, why] = ["", whole ? "" : "The kernel that made this picture is gone. Finer detail: run the cell again."];
     points.clear();
     shown = clampView(shown);
     draw();
@@ -306,6 +325,7 @@ async function attnbZoom(host, view) {
     parts = supply = at = null;
     tiles.clear();
     png.style.display = "";
+    counted = "";
   }
 
   await choose(0);

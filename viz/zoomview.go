@@ -26,7 +26,6 @@ type zoomView struct {
 	Colours   zoomColours `json:"colours"`
 	Codes     zoomCodes   `json:"codes"`
 	Heads     []zoomHead  `json:"heads"`
-	Legend    []viewEntry `json:"legend"`
 	Call      *zoomCall   `json:"call"`
 }
 
@@ -89,15 +88,9 @@ func (z Zoom) view(d *drawing) *zoomView {
 		Diverging: z.Kind == Scores || z.Kind == Signed || z.Kind == Steps, Both: z.Both, Scale: d.scale.page(),
 		Colours: zoomColours{viewColours: z.Kind.pageColours()},
 		Codes:   zoomCodes{Masked: []int{maskedColour, hatch}, NaN: int(indexOf[nan]), PosInf: int(indexOf[posInf]), NegInf: int(indexOf[negInf])},
-		Legend:  []viewEntry{},
 	}
 	for _, colour := range z.Kind.colours() {
 		v.Colours.Ramp = append(v.Colours.Ramp, hex(colour))
-	}
-	for _, e := range z.legend(d.summary, visible) {
-		if e.mark == 0 {
-			v.Legend = append(v.Legend, viewEntry{e.class.name(), e.text})
-		}
 	}
 	length := 0
 	for _, labels := range [][]string{z.RowTokens, z.ColTokens} {
