@@ -2,11 +2,13 @@ package viz
 
 import (
 	"bytes"
-	"compress/zlib"
+	"compress/flate"
 	"encoding/binary"
+	"hash/adler32"
 	"hash/crc32"
 	"image"
 	"image/png"
+	"sync"
 )
 
 // encodePNG writes a picture as PNG, for which it knows palettes best. A picture of cells repeats pixels and whole lines, which filters of PNG tell in
@@ -32,27 +34,68 @@ func encodePNG(img image.Image) ([]byte, error) {
 	}
 	chunk(&out, "PLTE", palette)
 
-	var packed bytes.Buffer
-	z, err := zlib.NewWriterLevel(&packed, zlib.BestSpeed) // better ones take 5 times as long for 5% fewer bytes
+	packed, err := packLines(p)
 	if err != nil {
 		return nil, err
 	}
-	line := make([]byte, 1+w)
-	var above []byte
-	for y := range h {
-		row := p.Pix[y*p.Stride:][:w]
-		filter(line, row, above)
-		if _, err := z.Write(line); err != nil {
-			return nil, err
-		}
-		above = row
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	chunk(&out, "IDAT", packed.Bytes())
+	chunk(&out, "IDAT", packed)
 	chunk(&out, "IEND", nil)
 	return out.Bytes(), nil
+}
+
+// bandPixels is about how many pixels are packed on their own, side by side with others: a large picture in half of the time on two
+// cores, for some bytes in a thousand.
+const bandPixels = 1 << 20
+
+// packLines is the zlib stream of a picture's filtered lines. Bands of lines are packed each on its own and stand one after the other: a
+// band ends on a whole byte, and the next refers to nothing before it. Where they lie depends on the picture alone.
+func packLines(p *image.Paletted) ([]byte, error) {
+	w, h := p.Rect.Dx(), p.Rect.Dy()
+	bands := max(1, min(w*h/bandPixels, h))
+	lines, packed, failed := make([][]byte, bands), make([]bytes.Buffer, bands), make([]error, bands)
+	var wait sync.WaitGroup
+	for i := range bands {
+		wait.Go(func() {
+			from, to := i*h/bands, (i+1)*h/bands
+			lines[i] = make([]byte, (to-from)*(1+w))
+			var above []byte
+			if from > 0 {
+				above = p.Pix[(from-1)*p.Stride:][:w]
+			}
+			for y := from; y < to; y++ {
+				row := p.Pix[y*p.Stride:][:w]
+				filter(lines[i][(y-from)*(1+w):][:1+w], row, above)
+				above = row
+			}
+			failed[i] = deflate(&packed[i], lines[i], i == bands-1)
+		})
+	}
+	wait.Wait()
+	out := []byte{0x78, 0x01} // a window of 32 kB, the quickest way
+	sum := adler32.New()
+	for i := range bands {
+		if failed[i] != nil {
+			return nil, failed[i]
+		}
+		sum.Write(lines[i])
+		out = append(out, packed[i].Bytes()...)
+	}
+	return binary.BigEndian.AppendUint32(out, sum.Sum32()), nil
+}
+
+// deflate packs data; what is not the last of a stream ends with an empty block.
+func deflate(out *bytes.Buffer, data []byte, last bool) error {
+	z, err := flate.NewWriter(out, flate.BestSpeed) // better ones take 5 times as long for 5% fewer bytes
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(data); err != nil {
+		return err
+	}
+	if last {
+		return z.Close()
+	}
+	return z.Flush()
 }
 
 // The filters of PNG that are used, by their numbers.

@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"image/draw"
 	"strings"
+	"sync"
 )
 
 // Sheet lays pictures out in one: side by side up to Across of them, then in a further line. Each keeps its own scale and legend.
@@ -78,21 +79,27 @@ func (s Sheet) draw() (drawn, error) {
 	if err := s.check(); err != nil {
 		return drawn{}, err
 	}
-	var parts []image.Image
-	var texts []string
+	n := len(s.Pictures)
+	parts, texts, failed := make([]image.Image, n), make([]string, n), make([]error, n)
 	across := s.Across
 	if across == 0 {
 		across = len(s.Pictures)
 	}
-	for _, p := range s.Pictures {
+	var wait sync.WaitGroup
+	for i, p := range s.Pictures {
 		if h, ok := p.(Heatmap); ok && across > 1 {
 			p = h.beside(across, s.columns(across))
 		}
-		d, err := p.draw()
+		wait.Go(func() {
+			d, err := p.draw()
+			parts[i], texts[i], failed[i] = d.image, d.alt, err
+		})
+	}
+	wait.Wait()
+	for _, err := range failed {
 		if err != nil {
 			return drawn{}, err
 		}
-		parts, texts = append(parts, d.image), append(texts, d.alt)
 	}
 	places, size := s.places(parts, across)
 	c := newCanvas(size.X, size.Y, Scores)
