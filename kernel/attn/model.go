@@ -84,20 +84,31 @@ func (m *Model) layer(l wire.ModelLayer) *ModelLayer {
 
 // Tensor is the weight of that name, as it lies in the files: loaded at the first call in a cell. A matrix has the axes "seq hidden".
 func (m *Model) Tensor(name string) Tensor {
-	return m.once(name, func() Tensor {
-		return one(do(wire.Request{Kind: wire.KindLoad, Path: m.weights, Member: name}))
-	})
-}
-
-// once is what make makes at its first call for that key.
-func (m *Model) once(key string, make func() Tensor) Tensor {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	x, ok := m.loaded[key]
+	x, ok := m.loaded[name]
 	if !ok {
-		x = make()
-		m.loaded[key] = x
+		x = one(do(wire.Request{Kind: wire.KindLoad, Path: m.weights, Member: name}))
+		m.loaded[name] = x
 	}
+	return x
+}
+
+// outIn is a projection's weight as [out, in].
+func (m *Model) outIn(w wire.ModelWeights) Tensor {
+	x, key := m.Tensor(w.Weight), w.Weight+" [out in]"
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	turned, ok := m.loaded[key]
+	switch {
+	case ok:
+		return turned
+	case w.InOut:
+		x = x.Axes("in out").Swap()
+	default:
+		x = x.Axes("out in")
+	}
+	m.loaded[key] = x
 	return x
 }
 
@@ -112,13 +123,7 @@ func (p Projection) Weight() Tensor {
 	if p.names.Weight == "" {
 		stop("Weight: the model has no such projection: see Fused")
 	}
-	x := p.model.Tensor(p.names.Weight)
-	return p.model.once(p.names.Weight+" [out in]", func() Tensor {
-		if p.names.InOut {
-			return x.Axes("in out").Swap()
-		}
-		return x.Axes("out in")
-	})
+	return p.model.outIn(p.names)
 }
 
 // Bias is b, [out]; ok is false where there is none.
