@@ -34,10 +34,11 @@ func Layers(layers []Tensor, options ...ViewOption) { drawing(wire.SubjectLayers
 
 // Trace shows one query on its way to the context, on one axis of keys: its scores, what the mask leaves of them, the
 // probabilities, how much each value adds (|p| |v|) and its share of the context (p v.c / c.c, which together are 1). scores
-// is what [Scores] makes, v [kv heads, seq, dim]. Of several heads, [OnlyHead] picks one.
-func Trace(scores, v Tensor, query int, options ...ViewOption) {
+// is what [Scores] makes, v [kv heads, seq, dim]. Of several heads, [OnlyHead] picks one. What softcap, ALiBi or a bias make of the scores
+// has a chart of its own; the options of [Tensor.Softmax] are options here.
+func Trace(scores, v Tensor, query int, options ...MapOption) {
 	at := ofDrawing(func(d *wire.Drawing) { d.Query = query })
-	drawing(wire.SubjectTrace, append([]ViewOption{at}, options...), []Tensor{scores, v})
+	drawing(wire.SubjectTrace, append([]MapOption{at}, options...), []Tensor{scores, v})
 }
 
 // Decoding shows the probabilities of a decode run as one growing picture: a row a query, step after step. steps[i] is [heads,
@@ -86,15 +87,13 @@ var (
 	ULP = ofDrawing(func(d *wire.Drawing) { d.Difference = wire.DifferenceSteps })
 )
 
-func drawing(s wire.Subject, options []ViewOption, xs []Tensor) {
+func drawing[O MapOption](s wire.Subject, options []O, xs []Tensor) {
 	r := wire.Request{Kind: wire.KindDraw, Draw: &wire.Drawing{Subject: s}}
 	for _, x := range xs {
 		r.IDs = append(r.IDs, x.t.ID)
 	}
 	for _, o := range options {
-		if o.set != nil {
-			o.set(&r)
-		}
+		o.apply(&r)
 	}
 	if r.Map != nil { // OnlyHead is one of Map's, too
 		r.Draw.Heads, r.Map.Heads = r.Map.Heads, nil

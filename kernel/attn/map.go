@@ -2,7 +2,7 @@ package attn
 
 import "github.com/attnb/attnb/kernel/wire"
 
-// MapOption is a setting of Map: a [ViewOption] such as Title or PoolMean, or, of Map(q, k), an [Option] such as Causal.
+// MapOption is a setting of Map or Trace: a [ViewOption] such as Title or PoolMean, or, of Map(q, k) and Trace, an [Option] such as Causal.
 type MapOption interface{ apply(*wire.Request) }
 
 func (o Option) apply(r *wire.Request) {

@@ -132,10 +132,45 @@ func TestDrawings(t *testing.T) {
 		}
 		got = plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectLayers, Statistic: wire.StatisticSink}, wire.Request{}, c.run1(wire.OpIndex, wire.Params{Axis: "heads"}, soft)))
 		wants(c.t, got, fmt.Sprintf("All %.9g.", float32(sink)))
-		capped := c.run1(wire.OpScores, wire.Params{Softcap: 5}, q, k)
-		if _, err := c.Do(wire.Request{Kind: wire.KindDraw, IDs: ids([]wire.Tensor{capped, k}), Draw: &wire.Drawing{Subject: wire.SubjectTrace, Heads: []int{0}}}); err == nil || !strings.HasPrefix(err.Error(), "Trace: a trace knows masks alone, not softcap 5") {
-			c.t.Error(err)
+	})
+	each("variants", func(c caller) {
+		q, k := c.random(1, hsd, 4, 7, 8), c.random(2, hsd, 2, 7, 8)
+		hqk := []string{"heads", "query", "key"}
+		bias, sinks := c.random(4, hqk, 1, 7, 7), c.upload([]string{"heads"}, []int{4}, []float32{0, 1, 2, 0.5})
+		cells := make([]float32, 49)
+		for i := range cells {
+			if i%7 != 2 {
+				cells[i] = 1
+			}
 		}
+		allowed := c.upload(hqk, []int{1, 7, 7}, cells)
+		scored := c.run1(wire.OpScores, wire.Params{Mask: wire.MaskCausal, Softcap: 2, ALiBi: true}, q, k)
+		extras := wire.Params{Extras: []string{"bias", "sinks", "allowed"}}
+		soft := c.run1(wire.OpSoftmax, extras, scored, bias, sinks, allowed)
+		got := plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectTrace, Query: 5, Heads: []int{2}}, wire.Request{Params: extras}, scored, k, bias, sinks, allowed))
+		row, sum := c.download(soft)[2*49+5*7:][:7], 0.0
+		for _, x := range row {
+			sum += float64(x)
+		}
+		wants(c.t, got, "6 charts over 7 key", "softcap 2, ALiBi, bias, sinks, allowed", "5 of 7 keys are seen", fmt.Sprintf("sum %.6g", sum), fmt.Sprintf("to %.9g at", slices.Max(row)))
+		// Softcap, bias, then ALiBi of the usual slope, key by key.
+		want := math.Inf(-1)
+		for key, s := range c.download(scored)[2*49+5*7:][:7] {
+			x := 2*math.Tanh(float64(s)/2) + float64(c.download(bias)[5*7+key]) - math.Exp2(-6)*math.Abs(float64(5-key))
+			want = max(want, float64(float32(x)))
+		}
+		wants(c.t, got, fmt.Sprintf("to %.9g at", float32(want)))
+		// A column that nobody may see counts for nothing.
+		got = plainText(c.t, c.drawn(wire.Drawing{Subject: wire.SubjectDecoding, Heads: []int{0}}, wire.Request{}, soft))
+		wants(c.t, got, "26 of 49 cells masked")
+		open := c.run1(wire.OpSoftmax, wire.Params{Mask: wire.MaskNone, Extras: []string{"allowed"}}, c.random(5, hqk, 1, 2, 7), c.upload(hqk, []int{1, 2, 7}, []float32{1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}))
+		p := c.download(open)
+		d := c.do(wire.Request{Kind: wire.KindPicture, IDs: ids([]wire.Tensor{open}), Draw: &wire.Drawing{Statistics: true}})
+		v, err := c.Display(d.DisplayID)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		wants(c.t, plainText(c.t, v), fmt.Sprintf("sink %.1f%%", 100*p[0]))
 	})
 	each("decoding", func(c caller) {
 		_, _, _, prompt := c.layer(4, 4)

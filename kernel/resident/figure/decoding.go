@@ -24,11 +24,11 @@ func Decoding(title string, kind viz.Kind, steps [][]Rows, names []string) (viz.
 		return viz.Heatmap{}, fmt.Errorf("%d heads of %d queries and %d keys are too many: pick one with OnlyHead(i)", len(names), rows, keys)
 	}
 	hm := viz.Heatmap{Title: title, Kind: kind, RowAxis: "query", ColAxis: "key"}
-	had, seen := make([]int, 0, rows), make([][2]int, 0, rows)
-	for _, s := range steps {
+	type place struct{ step, query int }
+	places := make([]place, 0, rows)
+	for i, s := range steps {
 		for q := range s[0].Queries {
-			from, to := s[0].seen(q)
-			had, seen = append(had, s[0].Keys), append(seen, [2]int{from, to})
+			places = append(places, place{i, q})
 		}
 	}
 	for head, name := range names {
@@ -40,8 +40,8 @@ func Decoding(title string, kind viz.Kind, steps [][]Rows, names []string) (viz.
 				at++
 			}
 		}
-		m.Absent = func(row, col int) bool { return col >= had[row] }
-		m.Hidden = func(row, col int) bool { return col < seen[row][0] || col >= seen[row][1] }
+		m.Absent = func(row, col int) bool { return col >= steps[places[row].step][head].Keys }
+		m.Hidden = func(row, col int) bool { return steps[places[row].step][head].hides(places[row].query, col) }
 		hm.Matrices = append(hm.Matrices, m)
 	}
 	return hm, nil

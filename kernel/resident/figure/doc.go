@@ -11,6 +11,8 @@ type Rows struct {
 	Values        []float32
 	// Seen is what a query sees: the keys from up to but without to. Nil: all.
 	Seen func(query int) (from, to int)
+	// Allowed says which of these keys a query sees. Nil: all.
+	Allowed func(query, key int) bool
 	// Position is the key that stands where a query does. Nil: the last query stands at the last key.
 	Position func(query int) int
 }
@@ -20,6 +22,12 @@ func (r Rows) seen(query int) (from, to int) {
 		return 0, r.Keys
 	}
 	return r.Seen(query)
+}
+
+// hides says that a query does not see a key.
+func (r Rows) hides(query, key int) bool {
+	from, to := r.seen(query)
+	return key < from || key >= to || r.Allowed != nil && !r.Allowed(query, key)
 }
 
 func (r Rows) position(query int) int {
@@ -39,6 +47,9 @@ func (r Rows) Probable() error {
 	for q := range r.Queries {
 		from, to := r.seen(q)
 		for k := from; k < to; k++ {
+			if r.Allowed != nil && !r.Allowed(q, k) {
+				continue
+			}
 			p := r.row(q)[k]
 			if p < 0 && p-p == 0 || p > 1+maxAboveOne && p-p == 0 {
 				return fmt.Errorf("these are no probabilities: %g at query %d, key %d", p, q, k)

@@ -33,6 +33,7 @@ func TestMeasure(t *testing.T) {
 		"rows that see nothing are left out":    {Rows{Queries: 2, Keys: 2, Values: []float32{9, 9, 1, 0}, Seen: func(q int) (int, int) { return 0, 2 * q }}, Statistics{1, 0, 1, 1}},
 		"nothing is seen":                       {Rows{Queries: 1, Keys: 2, Values: []float32{1, 0}, Seen: func(int) (int, int) { return 0, 0 }}, Statistics{}},
 		"a window hides key 0":                  {Rows{Queries: 1, Keys: 3, Values: []float32{7, .5, .5}, Seen: func(int) (int, int) { return 1, 3 }}, Statistics{1, 1, .5, 0}},
+		"what is not allowed does not count":    {Rows{Queries: 2, Keys: 2, Values: []float32{77, 1, 9, 9}, Allowed: func(q, k int) bool { return q == 0 && k == 1 }}, Statistics{1, 0, 1, 0}},
 		"a denormal probability weighs nothing": {Rows{Queries: 1, Keys: 2, Values: []float32{1e-45, 1}}, Statistics{1, 1.4e-45 * 149, 1.4e-45, 1.4e-45}},
 	} {
 		got := Measure(c.p)

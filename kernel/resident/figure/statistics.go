@@ -20,20 +20,23 @@ func Measure(p Rows) Statistics {
 	var s Statistics
 	for q := range p.Queries {
 		from, to := p.seen(q)
-		if from >= to {
-			continue
-		}
-		s.Queries++
-		at := p.position(q)
+		any, at := false, p.position(q)
 		for k := from; k < to; k++ {
+			if p.Allowed != nil && !p.Allowed(q, k) {
+				continue
+			}
+			any = true
 			w := float64(p.row(q)[k])
 			if w != 0 { // 0 log 0 is 0
 				s.Entropy -= w * math.Log2(w)
 			}
 			s.Distance += w * math.Abs(float64(at-k))
+			if k == 0 {
+				s.Sink += w
+			}
 		}
-		if from == 0 {
-			s.Sink += float64(p.row(q)[0])
+		if any {
+			s.Queries++
 		}
 	}
 	if n := float64(s.Queries); n > 0 {

@@ -42,11 +42,19 @@ func (g *Gallery) Draw(c *store.Client, r wire.Request) (wire.Answer, error) {
 	if !ok {
 		return wire.Answer{}, wire.Errorf(wire.BadRequest, "Draw: unknown subject %d", r.Draw.Subject)
 	}
-	if n := len(r.IDs); n < s.least || n > s.most {
+	extras := r.Params.Extras
+	if r.Draw.Subject != wire.SubjectTrace && len(extras) > 0 {
+		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %s is no option of it", s.name, extras[0])
+	}
+	if n := len(r.IDs) - len(extras); n < s.least || n > s.most {
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %d tensors, it takes %d to %d", s.name, n, s.least, s.most)
 	}
 	args := make([]string, len(r.IDs))
 	for i := range args {
+		if at := i - (len(r.IDs) - len(extras)); at >= 0 {
+			args[i] = extras[at]
+			continue
+		}
 		if args[i] = s.arguments[min(i, len(s.arguments)-1)]; s.most > len(s.arguments) {
 			args[i] = fmt.Sprintf("%s %d", args[i], i)
 		}

@@ -19,6 +19,9 @@ func figureRows(a store.View, values []float32) []figure.Rows {
 			out[i].Seen = func(q int) (from, to int) { return a.Mask.Interval(q, a.D) }
 			out[i].Position = func(q int) int { return q + a.Mask.Diagonal }
 		}
+		if !a.Allowed.None() {
+			out[i].Allowed = func(q, k int) bool { return a.Allowed.Sees(i, q, k) }
+		}
 	}
 	return out
 }

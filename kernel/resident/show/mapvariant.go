@@ -31,8 +31,22 @@ func changedBy(c *store.Client, j *chain.Job, v cudaops.Variant, allowed store.A
 	if m.Plain() && v.Plain() {
 		return nil, nil
 	}
+	if err := fitting(v, m, heads, s, t); err != nil {
+		return nil, err
+	}
+	out := &changed{softcap: v.Softcap, slopes: v.Slopes, bias: v.Bias, sums: map[int][]float64{}}
+	if v.Sinks == nil {
+		return out, nil
+	}
+	var err error
+	out.sinks, err = c.Device.Download(v.Sinks)
+	return out, err
+}
+
+// fitting refuses a variant that does not fit scores [heads, s, t].
+func fitting(v cudaops.Variant, m cudaops.Mask, heads, s, t int) error {
 	if err := v.Check(m, heads, t); err != nil {
-		return nil, bad([]string{"q", "k"}, "%v", err)
+		return bad(nil, "%v", err)
 	}
 	for _, x := range []struct {
 		name string
@@ -42,19 +56,28 @@ func changedBy(c *store.Client, j *chain.Job, v cudaops.Variant, allowed store.A
 			continue
 		}
 		if h, rows, cols := x.b.Shape(); cols != t || rows != 1 && rows != s || h != 1 && h != heads {
-			return nil, bad([]string{x.name}, "must fit scores %v: as many columns, and as many rows and heads or 1", [3]int{heads, s, t})
+			return bad([]string{x.name}, "must fit scores %v: as many columns, and as many rows and heads or 1", [3]int{heads, s, t})
 		}
 	}
-	out := &changed{softcap: v.Softcap, slopes: v.Slopes, bias: v.Bias, sums: map[int][]float64{}}
 	if v.Sinks == nil {
-		return out, nil
+		return nil
 	}
 	if h, rows, n := v.Sinks.Shape(); h != 1 || rows != 1 || n != heads {
-		return nil, bad([]string{"sinks"}, "must be [1 1 %d], one a head", heads)
+		return bad([]string{"sinks"}, "must be [1 1 %d], one a head", heads)
 	}
-	var err error
-	out.sinks, err = c.Device.Download(v.Sinks)
-	return out, err
+	return nil
+}
+
+// changedScore is what a score becomes before the softmax: softcap, bias, and ALiBi away columns from the row's own.
+func changedScore(s, softcap, bias, slope float64, away int) float64 {
+	if softcap != 0 {
+		s = softcap * math.Tanh(s/softcap)
+	}
+	s += bias
+	if slope != 0 {
+		s -= slope * math.Abs(float64(away))
+	}
+	return s
 }
 
 // part is what a buffer whose one head or row serves all holds for rows and columns of a head.
@@ -210,17 +233,16 @@ func (m *attentionMap) lines(c *store.Client, head int, rows, cols viz.Span, wei
 func (m *attentionMap) weigh(line []float64, head, row int, cols viz.Span, bias []float32, sum *float64) {
 	c := m.changed
 	own := row + m.mask.Diagonal
+	slope := 0.0
+	if c.slopes != nil {
+		slope = c.slopes[head]
+	}
 	for i, s := range line {
-		if c.softcap != 0 {
-			s = c.softcap * math.Tanh(s/c.softcap)
-		}
+		x := 0.0
 		if bias != nil {
-			s += float64(bias[i])
+			x = float64(bias[i])
 		}
-		if c.slopes != nil {
-			s -= c.slopes[head] * math.Abs(float64(cols.From+i-own))
-		}
-		line[i] = s
+		line[i] = changedScore(s, c.softcap, x, slope, cols.From+i-own)
 	}
 	if *sum != *sum {
 		*sum = m.logSum(line, head, row, cols)

@@ -47,19 +47,53 @@ func drawTrace(c *store.Client, r wire.Request, in []store.Operand, _ []*store.N
 	query := r.Draw.Query
 	j := chain.NewJob(c.Device, wire.OpSoftmax)
 	defer j.Done()
-	if !in[0].Carry.None() {
-		return nil, unfit("scores", "a trace knows masks alone, not %s", strings.TrimPrefix(chain.VariantWords(wire.Params{}, in[0].Carry), ", "))
-	}
-	q := figure.Query{Dim: v.D}
-	q.From, q.To = s.Mask.Interval(query, s.D)
-	row, err := j.Keep(in[0].Buf.Head(head))
-	if err == nil {
-		row, err = j.Keep(row.Rows(query, query+1))
-	}
+	mask := chain.SoftmaxMask(r.Params, in[0].Meta)
+	all, allowed, err := j.Variant(r.Params, in[0].Carry, in[2:], s.H, s.D)
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := c.Device.SoftmaxVariant(row, chain.Shifted(s.Mask, query), cudaops.Variant{}) // as the device makes them
+	if err := fitting(all, mask, s.H, s.S, s.D); err != nil {
+		return nil, err
+	}
+	q := figure.Query{Dim: v.D}
+	q.From, q.To = mask.Interval(query, s.D)
+	if !allowed.None() {
+		q.Allowed = func(key int) bool { return allowed.Sees(head, query, key) }
+	}
+	rowOf := func(b *cudaops.Buffer) (*cudaops.Buffer, error) {
+		h, rows, _ := b.Shape()
+		one, err := j.Keep(b.Head(min(head, h-1)))
+		if err != nil {
+			return nil, err
+		}
+		at := min(query, rows-1)
+		return j.Keep(one.Rows(at, at+1))
+	}
+	row, err := rowOf(in[0].Buf) // of scores
+	if err != nil {
+		return nil, err
+	}
+	one := cudaops.Variant{Softcap: all.Softcap}
+	if all.Slopes != nil {
+		one.Slopes = all.Slopes[head : head+1]
+	}
+	for _, x := range []struct {
+		from *cudaops.Buffer
+		to   **cudaops.Buffer
+	}{{all.Bias, &one.Bias}, {all.Allowed, &one.Allowed}} {
+		if x.from == nil {
+			continue
+		}
+		if *x.to, err = rowOf(x.from); err != nil {
+			return nil, err
+		}
+	}
+	if all.Sinks != nil {
+		if one.Sinks, err = j.Keep(all.Sinks.Columns(head, head+1)); err != nil {
+			return nil, err
+		}
+	}
+	p, _, err := c.Device.SoftmaxVariant(row, chain.Shifted(mask, query), one) // as the device makes them
 	if p, err = j.Keep(p, err); err != nil {
 		return nil, err
 	}
@@ -78,6 +112,16 @@ func drawTrace(c *store.Client, r wire.Request, in []store.Operand, _ []*store.N
 			return nil, err
 		}
 	}
+	if one.Softcap != 0 || one.Slopes != nil || one.Bias != nil {
+		var bias []float32
+		if one.Bias != nil {
+			if bias, err = c.Device.Download(one.Bias); err != nil {
+				return nil, err
+			}
+		}
+		q.By = strings.TrimPrefix(chain.VariantWords(r.Params, in[0].Carry), ", ")
+		q.Changed = changedRow(q.Scores, one, bias, query+mask.Diagonal)
+	}
 	title := r.Text
 	if title == "" {
 		if title = fmt.Sprintf("query %d", query); s.Panel(head) != "" {
@@ -88,4 +132,21 @@ func drawTrace(c *store.Client, r wire.Request, in []store.Operand, _ []*store.N
 		}
 	}
 	return figure.Trace(title, q, slices.Clone(r.Labels)), nil
+}
+
+// changedRow is a row of scores as a variant of one head changes them before the softmax. own is the row's own column.
+func changedRow(scores []float32, v cudaops.Variant, bias []float32, own int) []float32 {
+	out := make([]float32, len(scores))
+	slope := 0.0
+	if v.Slopes != nil {
+		slope = v.Slopes[0]
+	}
+	for i, s := range scores {
+		x := 0.0
+		if bias != nil {
+			x = float64(bias[i])
+		}
+		out[i] = float32(changedScore(float64(s), v.Softcap, x, slope, i-own))
+	}
+	return out
 }
