@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,6 +33,41 @@ func TestZoomingMap(t *testing.T) {
 	// A map that is not live has no supply.
 	if d, err = c.mapOf(wire.Params{}, wire.Map{}, q, k); err != nil || d.Map != nil || !strings.Contains(string(d.Parts[0].Data), `"id":""`) {
 		t.Error(d.Map, err)
+	}
+}
+
+// A single cell of a picture is what a cell that computes the scores and probabilities downloads, to the bit: of whole windows and of
+// one place, whatever else is computed with it.
+func TestSingleCellsAreWhatIsDownloaded(t *testing.T) {
+	p := onHost(t)
+	c := p.dial()
+	const heads, s, keys = 4, 300, 577
+	for _, dim := range []int{16, 37, 128} {
+		q, k := c.random(1, hsd, heads, s, dim), c.random(2, hsd, 2, keys, dim)
+		scores := c.run1(wire.OpScores, causal, q, k)
+		values := map[wire.Quantity][]float32{wire.QuantityScores: c.download(scores), wire.QuantityProbabilities: c.download(c.run1(wire.OpSoftmax, wire.Params{}, scores))}
+		m := c.live(causal, q, k)
+		for quantity, want := range values {
+			for _, w := range [][4]int{{0, 256, 256, 512}, {256, 300, 512, 577}, {0, 1, 277, 278}, {299, 300, 576, 577}, {123, 124, 5, 6}, {17, 40, 270, 330}} {
+				tile, err := c.Tile(m.ID, wire.Map{Quantity: quantity, Heads: []int{3}, Queries: w[:2], Keys: w[2:], Rows: w[1] - w[0], Cols: w[3] - w[2]})
+				if err != nil {
+					t.Fatal(err)
+				}
+				hides := make([]bool, len(tile.Values))
+				for i := 0; i < len(tile.Hidden); i += 2 {
+					for k := tile.Hidden[i]; k < tile.Hidden[i+1]; k++ {
+						hides[k] = true
+					}
+				}
+				for i, x := range tile.Values {
+					row, col, hidden := i/tile.Cols, i%tile.Cols, hides[i]
+					full := want[(3*s+w[0]+row)*keys+w[2]+col]
+					if masked := w[2]+col > w[0]+row+keys-s; hidden != masked || hidden && x != 0 || !hidden && math.Float32bits(x) != math.Float32bits(full) {
+						t.Fatalf("dim %d, %v %v, query %d, key %d: %g (hidden %v), downloaded %g", dim, quantity, w, w[0]+row, w[2]+col, x, hidden, full)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -146,6 +146,8 @@ func (m *attentionMap) tile(c *store.Client, v mapView, head int, from, to float
 		t.Values, err = m.ofRows(c, v, head, from, to)
 	case m.changed != nil:
 		t.Values, err = m.ofVariant(c, v, head, from, to)
+	case v.single():
+		t.Values, err = m.singles(c, v, head, from, to)
 	default:
 		t.Values, err = m.pool(c, v, head, from, to)
 	}
@@ -166,6 +168,65 @@ func (m *attentionMap) tile(c *store.Client, v mapView, head int, from, to float
 		t.Min, t.Max = min(t.Min, f), max(t.Max, f)
 	}
 	return t, nil
+}
+
+// single says that each cell of the view is one of the matrix.
+func (v mapView) single() bool {
+	return v.h == v.rows.To-v.rows.From && v.w == v.cols.To-v.cols.From
+}
+
+// singles is a tile of single cells, by the ops whose results a cell downloads, over all keys: what a page reads is what
+// [cudaops.Device.Scores] and [cudaops.Device.Softmax] make, to the bit where their rows do not depend on each other. A few rows
+// are made at a time, so that no more is there than a chunk.
+func (m *attentionMap) singles(c *store.Client, v mapView, head int, from, to float64) ([]float32, error) {
+	out := make([]float32, 0, v.h*v.w)
+	for at := v.rows.From; at < v.rows.To; {
+		last := min(at+max(1, chunk/m.t), v.rows.To)
+		part, err := m.rowsOf(c.Device, v, head, viz.Span{From: at, To: last})
+		if err != nil {
+			return nil, err
+		}
+		for i := range last - at { // what is masked is 0, as of a pool
+			lo, hi := v.look.interval(at + i - v.rows.From)
+			clear(part[i*v.w:][:lo])
+			clear(part[i*v.w+hi : (i+1)*v.w])
+		}
+		out = append(out, part...)
+		at = last
+		store.ProgressOf(c.Ctx).Advance(from + (to-from)*float64(at-v.rows.From)/float64(v.h))
+	}
+	return out, nil
+}
+
+// rowsOf is the window's columns of some rows of scores or probabilities.
+func (m *attentionMap) rowsOf(d *cudaops.Device, v mapView, head int, rows viz.Span) ([]float32, error) {
+	j := chain.NewJob(d, wire.OpNone)
+	defer j.Done()
+	q, err := j.Keep(m.q.Head(head))
+	if err != nil {
+		return nil, err
+	}
+	if q, err = j.Keep(q.Rows(rows.From, rows.To)); err != nil {
+		return nil, err
+	}
+	k, err := j.Keep(m.k.Head(head / m.group))
+	if err != nil {
+		return nil, err
+	}
+	x, err := j.Keep(d.Scores(q, k, m.scale))
+	if err != nil {
+		return nil, err
+	}
+	if v.quantity == store.Probabilities {
+		p, _, err := d.Softmax(x, chain.Shifted(m.mask, rows.From))
+		if x, err = j.Keep(p, err); err != nil {
+			return nil, err
+		}
+	}
+	if x, err = j.Keep(x.Columns(v.cols.From, v.cols.To)); err != nil {
+		return nil, err
+	}
+	return d.Download(x)
 }
 
 // pool is a tile of queries and keys.
