@@ -79,6 +79,15 @@ func display(p viz.Picture, more string) (wire.Display, error) {
 	}, nil
 }
 
+// beside is a picture with its text, and what a page that runs scripts or knows styles makes of it.
+func beside(html string, h viz.Heatmap, more string) (wire.Display, error) {
+	d, err := Bundle(h, more)
+	if err == nil {
+		d.Parts = append([]wire.Part{{MIME: "text/html", Data: []byte(html)}}, d.Parts...)
+	}
+	return d, err
+}
+
 // seeNothing tells of rows without a visible column.
 func seeNothing(rows int) string {
 	if rows == 0 {
@@ -147,9 +156,7 @@ func (g *Gallery) Picture(c *store.Client, r wire.Request) (wire.Answer, error) 
 	case wire.StyleGallery:
 		var html string
 		if html, err = hm.Gallery(); err == nil {
-			if d, err = Bundle(hm, seeNothing(x.Empty)); err == nil {
-				d.Parts = append([]wire.Part{{MIME: "text/html", Data: []byte(html)}}, d.Parts...)
-			}
+			d, err = beside(html, hm, seeNothing(x.Empty))
 		}
 	case wire.StyleHTML:
 		var html string
@@ -159,7 +166,7 @@ func (g *Gallery) Picture(c *store.Client, r wire.Request) (wire.Answer, error) 
 			return g.Map(c, zoomOf(r, x.Meta))
 		}
 		if err == nil {
-			d = wire.Display{Parts: []wire.Part{{MIME: "text/html", Data: []byte(html)}, {MIME: "text/plain", Data: []byte(hm.Alt() + seeNothing(x.Empty))}}}
+			d, err = beside(html, hm, seeNothing(x.Empty))
 		}
 	case wire.StylePNG:
 		d, err = Bundle(hm, seeNothing(x.Empty))
