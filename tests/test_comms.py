@@ -91,8 +91,8 @@ class Front:
 def front(own_kernel: Kernel) -> Iterator[Front]:
     front = Front(own_kernel)
     own = front.idle(own_kernel.client.execute(EXPLORE))
-    shown = next(m["content"]["data"] for m in own if m["msg_type"] == "display_data")
-    assert sorted(shown) == [VIEW, "image/png", "text/plain"]
+    still, shown = (m["content"]["data"] for m in own if m["msg_type"] == "display_data")
+    assert (sorted(still), sorted(shown)) == (["image/png", "text/html", "text/plain"], [VIEW, "text/plain"])
     assert front.states[shown[VIEW]["model_id"]]["_model_name"] == "HBoxModel"
     # The models are there before what shows them.
     kinds = [m["msg_type"] for m in own]
@@ -116,7 +116,7 @@ def test_models_are_those_of_ipywidgets(front: Front) -> None:
         reference = cls().get_state()
         for name in ("_model_module", "_model_module_version", "_view_module", "_view_module_version", "_view_name"):
             assert state[name] == reference[name], (state["_model_name"], name)
-        ours = {"png", "alt", "note", "busy", "width", "height", "code", "_css"} if state["_model_name"] == "AnyModel" else set()
+        ours = {"png", "alt", "note", "busy", "width", "height", "code", "still", "_css"} if state["_model_name"] == "AnyModel" else set()
         assert set(state) - ours <= set(reference), state["_model_name"]
     assert {s["_model_name"] for s in front.states.values()} >= {"AnyModel", "HBoxModel", "VBoxModel", "IntSliderModel", "LayoutModel"}
 

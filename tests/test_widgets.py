@@ -210,7 +210,7 @@ def test_explore(notebook: tuple[str, Path], page: Page) -> None:
 
     # The file holds the picture for readers without widgets.
     outputs = nbformat.read(file, as_version=4).cells[0].outputs
-    assert [sorted(output["data"]) for output in outputs] == [["application/vnd.jupyter.widget-view+json", "image/png", "text/plain"]]
+    assert [sorted(output["data"]) for output in outputs] == [["image/png", "text/html", "text/plain"], ["application/vnd.jupyter.widget-view+json", "text/plain"]]
 
     # A new kernel knows nothing of it, and makes another.
     run_all(page, "restart-and-run-all")

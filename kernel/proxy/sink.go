@@ -154,13 +154,14 @@ func (s *sink) display(id string) {
 			data[p.MIME] = base64.StdEncoding.EncodeToString(p.Data)
 		}
 	}
+	var controls map[string]any
 	if v.Exploration != nil {
-		view, err := s.widgetView(v)
+		view, html, err := s.widgetView(v)
 		if err != nil {
 			s.text("stderr", "attnb: "+err.Error()+"\n")
 		}
 		if view != nil {
-			data[viewType] = view
+			controls, data["text/html"] = view, html
 		}
 	}
 	if v.Map != nil {
@@ -181,6 +182,9 @@ func (s *sink) display(id string) {
 		}
 	}
 	s.e.publish(kind, map[string]any{"data": data, "metadata": metadata, "transient": transient})
+	if controls != nil {
+		s.e.publish("display_data", map[string]any{"data": controls, "metadata": map[string]any{}, "transient": map[string]any{}})
+	}
 }
 
 var (

@@ -11,7 +11,8 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// viewType is the MIME type by which a page shows a widget. Pages that know it prefer it to a picture beside it.
+// viewType is the MIME type by which a page shows a widget. Pages that know it show nothing else of its bundle, even
+// where the widget is gone: what must always show is an output of its own.
 const viewType = "application/vnd.jupyter.widget-view+json"
 
 // widgetLink connects the widgets with the pages and with the device process. What they compute has a connection of its own: a
@@ -134,19 +135,22 @@ func (k *Kernel) commInfo(m *jupyter.Message) map[string]any {
 	return map[string]any{"status": "ok", "comms": k.widgets.Info(c.Target)}
 }
 
-// widgetView opens the widgets of a display, and returns what shows them. A client that answers no input requests is a
-// program, as nbconvert is: it gets the picture alone, for there is nobody to turn a control, and what it makes of the notebook
-// then shows without widgets.
-func (s *sink) widgetView(d wire.Display) (view any, err error) {
+// widgetView opens the widgets of a display, and returns the bundle that shows them, and HTML for the picture's own, before it. A
+// client that answers no input requests is a program, as nbconvert is: it gets the picture alone, for there is nobody to turn a
+// control, and what it makes of the notebook then shows without widgets.
+func (s *sink) widgetView(d wire.Display) (view map[string]any, html string, err error) {
 	if !s.e.stdin {
 		s.e.k.widgets.Discard(d)
-		return nil, nil
+		return nil, "", nil
 	}
-	id, err := s.e.k.widgets.Explore(s.e.req.msg.Raw, s.e.cellID(), d)
+	id, html, err := s.e.k.widgets.Explore(s.e.req.msg.Raw, s.e.cellID(), d)
 	if err != nil {
-		return nil, fmt.Errorf("a picture has no controls: %w", err)
+		return nil, "", fmt.Errorf("a picture has no controls: %w", err)
 	}
-	return map[string]any{"version_major": 2, "version_minor": 0, "model_id": id}, nil
+	return map[string]any{
+		viewType:     map[string]any{"version_major": 2, "version_minor": 0, "model_id": id},
+		"text/plain": "The controls of this picture need its kernel: run the cell again.",
+	}, html, nil
 }
 
 // zoom lets the pages zoom into a display's picture as far as the device process has cells. A client that answers no input requests

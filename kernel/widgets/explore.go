@@ -39,6 +39,7 @@ func Picture(d wire.Display) (Kind, error) {
 		return Kind{}, err
 	}
 	state["busy"] = false
+	state["still"] = newID()
 	return Any("attnb.Picture", pictureModule, pictureStyle, state), nil
 }
 
@@ -72,6 +73,7 @@ type explorer struct {
 	opened  string // header of the message that ran the cell
 	models  []*Model
 	picture *Model
+	still   string // HTML
 	sliders []*Model
 
 	mu       sync.Mutex
@@ -82,18 +84,19 @@ type explorer struct {
 	over     bool
 }
 
-// Explore opens the widgets of a display that carries an exploration, and returns the ID of the model to show. The exploration
-// is released when a page closes the widgets, when the cell that opened it runs again, when there are too many, and when
-// this fails. cell is the page's ID of the cell; empty: unknown.
-func (m *Manager) Explore(parent json.RawMessage, cell string, d wire.Display) (id string, err error) {
+// Explore opens the widgets of a display that carries an exploration, and returns the ID of the model to show, and HTML to show
+// before it: the picture as it is, which hides while a page shows the model. The exploration is released when a page closes the
+// widgets, when the cell that opened it runs again, when there are too many, and when this fails. cell is the page's ID of the
+// cell; empty: unknown.
+func (m *Manager) Explore(parent json.RawMessage, cell string, d wire.Display) (id, html string, err error) {
 	if d.Exploration == nil {
-		return "", errors.New("the display carries no exploration")
+		return "", "", errors.New("the display carries no exploration")
 	}
 	e := &explorer{m: m, id: d.Exploration.ID, cell: cell, opened: string(parent), settings: map[string]float64{}}
 	root, err := e.open(parent, d)
 	if err != nil {
 		e.end()
-		return "", err
+		return "", "", err
 	}
 	m.mu.Lock()
 	var before []*explorer
@@ -116,7 +119,7 @@ func (m *Manager) Explore(parent json.RawMessage, cell string, d wire.Display) (
 	if oldest != nil {
 		oldest.retire()
 	}
-	return root.ID(), nil
+	return root.ID(), e.still, nil
 }
 
 // Discard releases the exploration, or the map, of a display that is shown as it is.
@@ -159,6 +162,7 @@ func (e *explorer) open(parent json.RawMessage, d wire.Display) (*Model, error) 
 	}
 	picture.State["layout"] = open(Layout(State{"flex": fmt.Sprintf("1 1 %dpx", least), "max_width": fmt.Sprintf("%dpx", wide), "min_width": "0"})).Ref()
 	e.picture = open(picture)
+	e.still = still(picture.State["still"].(string), picture.State)
 
 	width := open(Layout(State{"width": "30em", "max_width": "100%"}))
 	sliderStyle := open(SliderStyle(State{"description_width": "8em"}))

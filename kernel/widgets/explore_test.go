@@ -1,9 +1,12 @@
 package widgets
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,7 +74,7 @@ func (d *device) counts() (runs, released int) {
 
 func shown(text string, controls ...wire.Control) wire.Display {
 	return wire.Display{
-		Parts:       []wire.Part{{MIME: "image/png", Data: []byte(text)}, {MIME: "text/plain", Data: []byte("alt of " + text)}},
+		Parts:       []wire.Part{{MIME: "image/png", Data: []byte(text)}, {MIME: "text/plain", Data: []byte(`alt of "</script>` + text)}},
 		Metadata:    []byte(`{"image/png":{"width":320,"height":200}}`),
 		Exploration: &wire.Exploration{ID: 7, Controls: controls},
 	}
@@ -95,7 +98,7 @@ func explored(t *testing.T, d *device, controls ...wire.Control) (m *Manager, p 
 	p = &pages{}
 	m = New(p, d, nil)
 	t.Cleanup(m.Close)
-	id, err := m.Explore(json.RawMessage(ofCell), "one", shown("first", controls...))
+	id, page, err := m.Explore(json.RawMessage(ofCell), "one", shown("first", controls...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +128,13 @@ func explored(t *testing.T, d *device, controls ...wire.Control) (m *Manager, p 
 		t.Fatalf("the view is of %v", m.models[id].state)
 	}
 	e := m.explored[0]
+	name, _ := e.picture.state["still"].(string)
+	for _, want := range []string{`data-attnb-still="` + name + `"`, `const id = "` + name + `";`, `alt="` + html.EscapeString(e.picture.state["alt"].(string)) + `"`,
+		base64.StdEncoding.EncodeToString(e.picture.state["png"].([]byte))} {
+		if len(name) != 32 || !strings.Contains(page, want) {
+			t.Errorf("still %q: no %s in %.300s", name, want, page)
+		}
+	}
 	return m, p, e.picture, e.sliders
 }
 
@@ -147,7 +157,7 @@ func TestExploreControls(t *testing.T) {
 			}
 		}
 	}
-	if got := fmt.Sprintf("%s %v %v %v", picture.Get("png"), picture.Get("alt"), picture.Get("width"), picture.Get("height")); got != "first alt of first 320 200" {
+	if got := fmt.Sprintf("%s %v %v %v", picture.Get("png"), picture.Get("alt"), picture.Get("width"), picture.Get("height")); got != `first alt of "</script>first 320 200` {
 		t.Errorf("picture %s", got)
 	}
 }
@@ -250,7 +260,7 @@ func TestTooManyPictures(t *testing.T) {
 	m, p, picture, _ := explored(t, d, offset)
 	for range maxExplored {
 		p.take()
-		if _, err := m.Explore(nil, "", shown("more", offset)); err != nil {
+		if _, _, err := m.Explore(nil, "", shown("more", offset)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -282,7 +292,7 @@ func TestCellThatRunsAgain(t *testing.T) {
 		parent, cell string
 		pictures     int
 	}{{ofCell, "one", 2}, {`{"msg_id":"other"}`, "two", 3}, {`{"msg_id":"again"}`, "one", 2}, {`{"msg_id":"x"}`, "", 3}, {`{"msg_id":"y"}`, "", 4}} {
-		if _, err := m.Explore(json.RawMessage(again.parent), again.cell, shown("more", offset)); err != nil {
+		if _, _, err := m.Explore(json.RawMessage(again.parent), again.cell, shown("more", offset)); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(m.Info("")); n != again.pictures*each {
@@ -307,12 +317,12 @@ func TestExploreRefusals(t *testing.T) {
 	d := &device{}
 	p := &pages{}
 	m := New(p, d, nil)
-	if _, err := m.Explore(nil, "", wire.Display{}); err == nil {
+	if _, _, err := m.Explore(nil, "", wire.Display{}); err == nil {
 		t.Error("a display without an exploration was taken")
 	}
 	noPNG := shown("x", offset)
 	noPNG.Parts = noPNG.Parts[1:]
-	if _, err := m.Explore(nil, "", noPNG); err == nil {
+	if _, _, err := m.Explore(nil, "", noPNG); err == nil {
 		t.Error("a display without a PNG was taken")
 	}
 	for range maxModels - 3 {
@@ -320,7 +330,7 @@ func TestExploreRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := m.Explore(nil, "", shown("x", offset)); !errors.Is(err, ErrFull) {
+	if _, _, err := m.Explore(nil, "", shown("x", offset)); !errors.Is(err, ErrFull) {
 		t.Errorf("with no room for its models: %v", err)
 	}
 	if n := len(m.Info("")); n != maxModels-3 {
@@ -328,7 +338,7 @@ func TestExploreRefusals(t *testing.T) {
 	}
 	eventually(t, "two releases", func() bool { _, released := d.counts(); return released == 2 })
 	m.Close()
-	if _, err := m.Explore(nil, "", shown("x", offset)); !errors.Is(err, ErrClosed) {
+	if _, _, err := m.Explore(nil, "", shown("x", offset)); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }

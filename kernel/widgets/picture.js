@@ -1,6 +1,7 @@
 // The picture of an exploration: a PNG that the kernel replaces, and below it what the newest change came to nothing by.
 // Below that, the Go that makes what is shown, to be copied.
-// State: png (bytes), width and height (CSS pixels), alt, note (empty: none), busy, code (empty: none).
+// State: png (bytes), width and height (CSS pixels), alt, note (empty: none), busy, code (empty: none), still: what names the PNG on the
+// page that shows where this does not (still.js).
 function render({ model, el }) {
   const figure = document.createElement("figure");
   figure.className = "attnb-picture";
@@ -71,7 +72,15 @@ function render({ model, el }) {
   tell();
   say();
   wait();
+
+  const views = (window["attnb-stills"] ??= new Map()), id = model.get("still");
+  const count = by => {
+    views.set(id, (views.get(id) || 0) + by);
+    for (const still of document.querySelectorAll(`[data-attnb-still="${CSS.escape(id)}"]`)) still.style.display = views.get(id) ? "none" : "";
+  };
+  count(1);
   return () => {
+    count(-1);
     newest++;
     if (shown) URL.revokeObjectURL(shown);
   };
