@@ -152,3 +152,15 @@ def own_kernel() -> Iterator[Kernel]:
         yield k
     finally:
         k.close()
+
+
+@pytest.fixture(scope="session")
+def pictures() -> Any:
+    """Every kind of picture, made once for all files of tests (bundles.Pictures)."""
+    from bundles import made  # it knows this file
+
+    k = Kernel()
+    try:
+        return made(k)
+    finally:
+        k.close()

@@ -30,20 +30,23 @@ CELLS = [
 ]
 
 
+LAB = ["jupyterlab", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+
+
 @contextmanager
-def jupyterlab(directory: Path, cells: list[str]) -> Iterator[str]:
-    """A JupyterLab with one notebook, picture.ipynb; its address, with everything that a browser needs to enter."""
+def jupyterlab(directory: Path, cells: list[str], command: list[str] = LAB, path: str = "lab/tree") -> Iterator[str]:
+    """A JupyterLab, or another front end, with one notebook, picture.ipynb; its address, with everything that a browser needs to enter."""
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
         metadata={"kernelspec": {"name": KERNEL, "display_name": "Go (attnb)", "language": "go"}},
     )
     nbformat.write(notebook, directory / "picture.ipynb")
-    with serve(directory) as address:
+    with serve(directory, None, command, path) as address:
         yield address("picture.ipynb")
 
 
 @contextmanager
-def serve(directory: Path, settings: Path | None = None) -> Iterator[Callable[[str], str]]:
+def serve(directory: Path, settings: Path | None = None, command: list[str] = LAB, path: str = "lab/tree") -> Iterator[Callable[[str], str]]:
     """A JupyterLab over a directory. What it gives makes the address of a notebook in it. settings are a user's own."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -51,15 +54,14 @@ def serve(directory: Path, settings: Path | None = None) -> Iterator[Callable[[s
     base = f"http://127.0.0.1:{port}"
     with (directory / "lab.log").open("w") as log:
         server = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--ip=127.0.0.1",
-             "--IdentityProvider.token=secret", f"--notebook-dir={directory}", "--allow-root",
-             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"],
+            [sys.executable, "-m", *command, "--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--ip=127.0.0.1",
+             "--IdentityProvider.token=secret", f"--notebook-dir={directory}", "--allow-root"],
             stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
             env=os.environ | ({"JUPYTERLAB_SETTINGS_DIR": str(settings)} if settings else {}),
         )  # fmt: skip
         try:
             wait_until_up(f"{base}/api/status?token=secret", server, directory / "lab.log")
-            yield lambda notebook: f"{base}/lab/tree/{notebook}?token=secret"
+            yield lambda notebook: f"{base}/{path}/{notebook}?token=secret"
         finally:
             server.terminate()
             server.wait(timeout=30)
