@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test notebooks race nightly soak bench-cell bench-viz bench-gpu hub fuzz vuln lint fmt demo lab bundle install uninstall clean
+.PHONY: help build build-cuda kernels test notebooks race nightly soak bench-cell bench-viz bench-gpu hub fuzz faults vuln lint fmt demo lab bundle install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ bench-gpu: ## the ops on this machine's GPU, next to PyTorch: a table, and JSON 
 bench-cpu: ## the ops on this machine's cores, next to PyTorch: a table, and JSON in bench/results
 	./install.sh bench-cpu
 
-nightly: soak ## what takes too long for every commit: the soak, the detectives on thousands of cases each, every mutant of the references
+nightly: soak faults ## what takes too long for every commit: the soak, the faults, every fuzz target for two minutes, the detectives on thousands of cases each, every mutant of the references
 	go test ./reference/detect -full
 	go test ./reference/mutation -timeout 2h -full
 	go test ./kernel/resident -run AuditTime -timed
@@ -56,6 +56,9 @@ soak: ## 2,000 cells of all kinds in one kernel: what they leave (CELLS=60 is a 
 FUZZTIME ?= 10s
 fuzz: ## every fuzz target, FUZZTIME each
 	tests/fuzz.sh $(FUZZTIME)
+
+faults: ## 150 times, a part of a kernel is killed in the middle of something: what survives
+	./install.sh faults
 
 vuln: ## known faults of what this links (fetches govulncheck and its database)
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

@@ -30,6 +30,8 @@ usage() {
 		  bundle     set up, and pack build/bundle/: it runs where there is Python, and neither network nor Go
 		  soak [--cells N]
 		             set up, and run 2,000 cells of all kinds in one kernel: what they leave
+		  faults [--faults N] [--seed N]
+		             set up, and kill what a kernel is made of in the middle of what it does: what survives
 		  bench-cell set up, and measure what a cell takes, against stock GoNB and ipykernel with matplotlib
 		  bench-viz  set up, and measure what pictures take in JupyterLab
 		  bench-cpu  set up PyTorch in build/bench-cpu (some GB), and measure the ops on the processor next to it
@@ -286,6 +288,12 @@ soak() {
 	python tests/soak.py "$@" </dev/null
 }
 
+faults() {
+	set_up
+	say "killing what a kernel is made of"
+	python tests/faults.py "$@" </dev/null
+}
+
 bench_cell() {
 	set_up
 	pip_install matplotlib -r bench/cell/requirements.txt
@@ -455,7 +463,7 @@ trap end_jobs EXIT
 
 case ${1:-} in
 	'') install_for_user ;;
-	demo | lab | bundle | notebooks | soak) "$@" ;;
+	demo | lab | bundle | notebooks | soak | faults) "$@" ;;
 	test) run_tests ;;
 	bench-cell) bench_cell ;;
 	bench-viz) bench_viz ;;

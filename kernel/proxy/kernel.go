@@ -255,10 +255,14 @@ func (k *Kernel) currentGonb() *gonb {
 // watchParent returns a channel that closes when Jupyter, which started us, has died without saying so.
 func watchParent() <-chan struct{} {
 	gone := make(chan struct{})
-	if os.Getenv("JPY_PARENT_PID") == "" {
+	jupyter, parent := os.Getenv("JPY_PARENT_PID"), os.Getppid()
+	switch {
+	case jupyter == "":
+		return gone
+	case parent == 1 && jupyter != "1": // it has died already
+		close(gone)
 		return gone
 	}
-	parent := os.Getppid()
 	go func() {
 		for os.Getppid() == parent {
 			time.Sleep(time.Second)
