@@ -78,7 +78,8 @@ sanitize() {
 }
 
 launch() {
-	"$programs/cuda.test" -test.run '^$' -test.bench . -test.benchtime 20000x | tee "$logs/launch.log"
+	"$programs/cuda.test" -test.run '^$' -test.bench Launch -test.benchtime 20000x | tee "$logs/launch.log"
+	"$programs/cuda.test" -test.run '^$' -test.bench Model -test.benchtime 60x | tee "$logs/model.log"
 }
 
 bench() {
