@@ -21,13 +21,11 @@ func (b *Backend) Context(dst, p, v cudaops.View) error {
 		weights, values := head(p, h), head(v, h/group)
 		for first := 0; first < v.S && !b.stop.Load(); first += tileKeys {
 			n := min(tileKeys, v.S-first)
-			last := -1 // row that weighs anything
-			for s := from; s < to; s++ {
-				if !zero(row(p, h, s)[first : first+n]) {
-					last = s
-				}
+			weighs := false // nothing does above the diagonal of a causal mask
+			for s := from; s < to && !weighs; s++ {
+				weighs = !zero(row(p, h, s)[first : first+n])
 			}
-			if last < 0 {
+			if !weighs {
 				continue
 			}
 			if !t.finite(values.from(first), values.stride, n, v.D) {

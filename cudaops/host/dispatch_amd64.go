@@ -21,39 +21,62 @@ var (
 	avx512 = &kernels{"avx512", lanes16, lanes64, vectorRows}
 )
 
+// The assembly checks no bounds. What it is to reach is checked here, so that a mistake is a panic, not another array's numbers.
+
+// last is the last element of n rows.
+func last(n, stride, dim int) int { return (n-1)*stride + dim - 1 }
+
 var lanes16 = stripKernels{
 	lanes: 16,
 	products: func(out, q, keys []float32, stride, n, dim int, scale float32) {
+		_, _, _ = out[last(n, tileRows, 16)], q[last(dim, tileRows, 16)], keys[last(n, stride, dim)]
 		products16(&out[0], &q[0], &keys[0], stride, n, dim, scale)
 	},
 	weighted: func(acc, factor, weights, values []float32, stride, n, dim int) {
+		_, _, _, _ = acc[last(dim, tileRows, 16)], factor[15], weights[last(n, tileRows, 16)], values[last(n, stride, dim)]
 		weighted16(&acc[0], &factor[0], &weights[0], &values[0], stride, n, dim)
 	},
-	maximum:      func(m, scores []float32, n int) { maximum16(&m[0], &scores[0], n) },
-	exponentials: func(sum, scores, m []float32, n int) { exponentials16(&sum[0], &scores[0], &m[0], n) },
+	maximum: func(m, scores []float32, n int) {
+		_, _ = m[15], scores[last(n, tileRows, 16)]
+		maximum16(&m[0], &scores[0], n)
+	},
+	exponentials: func(sum, scores, m []float32, n int) {
+		_, _, _ = sum[15], scores[last(n, tileRows, 16)], m[15]
+		exponentials16(&sum[0], &scores[0], &m[0], n)
+	},
 }
 
 var lanes64 = stripKernels{
 	lanes: 64,
 	products: func(out, q, keys []float32, stride, n, dim int, scale float32) {
+		_, _, _ = out[last(n, tileRows, 64)], q[last(dim, tileRows, 64)], keys[last(n, stride, dim)]
 		products64(&out[0], &q[0], &keys[0], stride, n, dim, scale)
 	},
 	weighted: func(acc, factor, weights, values []float32, stride, n, dim int) {
+		_, _, _, _ = acc[last(dim, tileRows, 64)], factor[63], weights[last(n, tileRows, 64)], values[last(n, stride, dim)]
 		weighted64(&acc[0], &factor[0], &weights[0], &values[0], stride, n, dim)
 	},
-	maximum:      func(m, scores []float32, n int) { maximum64(&m[0], &scores[0], n) },
-	exponentials: func(sum, scores, m []float32, n int) { exponentials64(&sum[0], &scores[0], &m[0], n) },
+	maximum: func(m, scores []float32, n int) {
+		_, _ = m[63], scores[last(n, tileRows, 64)]
+		maximum64(&m[0], &scores[0], n)
+	},
+	exponentials: func(sum, scores, m []float32, n int) {
+		_, _, _ = sum[63], scores[last(n, tileRows, 64)], m[63]
+		exponentials64(&sum[0], &scores[0], &m[0], n)
+	},
 }
 
 // vectorRows are of 8 lanes: what a row alone takes is memory, not arithmetic.
 var vectorRows = rowKernels{
 	dots: func(out, q, keys []float32, stride int, scale float32) {
 		if len(out) > 0 {
+			_ = keys[last(len(out), stride, len(q))]
 			dots(&out[0], &q[0], &keys[0], stride, len(out), len(q), scale)
 		}
 	},
 	addWeighted: func(acc, weights, values []float32, stride int) {
 		if len(weights) > 0 && len(acc) > 0 {
+			_ = values[last(len(weights), stride, len(acc))]
 			addWeighted(&acc[0], &weights[0], &values[0], stride, len(weights), len(acc))
 		}
 	},
@@ -80,9 +103,14 @@ var vectorRows = rowKernels{
 		return exponentialsRow(&dst[0], &src[:len(dst)][0], len(dst), m)
 	},
 	finite: func(x []float32, stride, n, dim int) bool {
-		return n == 0 || finite(&x[0], stride, n, dim) == 0
+		if n == 0 {
+			return true
+		}
+		_ = x[last(n, stride, dim)]
+		return finite(&x[0], stride, n, dim) == 0
 	},
 	transpose: func(dst []float32, dstStride int, src []float32, srcStride, rows, columns int) {
+		_, _ = dst[last(columns, dstStride, rows)], src[last(rows, srcStride, columns)]
 		transpose(&dst[0], dstStride, &src[0], srcStride, rows, columns)
 	},
 }
