@@ -74,6 +74,7 @@ func bench(python, out, only string) (pass bool, err error) {
 		if !c.all {
 			kernels = kernels[len(kernels)-1:]
 		}
+		fmt.Fprintln(os.Stderr, c.name) // there is nothing else to see for minutes
 		rows, err := measure(&c, p, kernels)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", c.name, err)
