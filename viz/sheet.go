@@ -5,6 +5,7 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -158,50 +159,87 @@ func (s Sheet) places(parts []image.Image, across int) ([]image.Rectangle, image
 	return places, image.Pt(width, y)
 }
 
-// together lays pictures over each other: with a palette where 256 colours hold all that they use, else without.
+// together lays pictures over each other: with a palette where 256 colours hold all that they use, or all but what no eye tells from
+// one of them, else without.
 func together(box image.Rectangle, parts []image.Image, places []image.Rectangle) image.Image {
 	out := image.NewPaletted(box, nil)
-	index := map[color.RGBA]uint8{}
-	for i, m := range parts {
+	var paletted []*image.Paletted
+	var used []color.RGBA
+	for _, m := range parts {
 		p, ok := m.(*image.Paletted)
-		if !ok || !join(out, index, p, places[i].Min) {
+		if !ok {
 			return flat(box, parts, places)
+		}
+		paletted, used = append(paletted, p), append(used, colours(p)...)
+	}
+	index := map[color.RGBA]uint8{}
+	for near := range alike + 1 {
+		if out.Palette, index = merged(used, near); out.Palette != nil {
+			break
+		}
+	}
+	if out.Palette == nil {
+		return flat(box, parts, places)
+	}
+	for i, p := range paletted {
+		var as [256]uint8
+		for k, c := range p.Palette {
+			as[k] = index[color.RGBAModel.Convert(c).(color.RGBA)]
+		}
+		for y := range p.Rect.Dy() {
+			to := out.Pix[out.PixOffset(places[i].Min.X, places[i].Min.Y+y):]
+			for x, k := range p.Pix[y*p.Stride:][:p.Rect.Dx()] {
+				to[x] = as[k]
+			}
 		}
 	}
 	return out
 }
 
-// join copies a picture and adds the colours that it uses, where there is room for them.
-func join(out *image.Paletted, index map[color.RGBA]uint8, p *image.Paletted, at image.Point) bool {
+// alike is by how much of 255 red, green and blue may differ in two colours that become one: neighbours of a map are as near.
+const alike = 4
+
+// colours are those that a picture uses, in the order of its palette.
+func colours(p *image.Paletted) []color.RGBA {
 	var used [256]bool
 	for y := range p.Rect.Dy() {
 		for _, i := range p.Pix[y*p.Stride:][:p.Rect.Dx()] {
 			used[i] = true
 		}
 	}
-	var as [256]uint8
+	var out []color.RGBA
 	for i, c := range p.Palette {
-		if !used[i] {
+		if used[i] {
+			out = append(out, color.RGBAModel.Convert(c).(color.RGBA))
+		}
+	}
+	return out
+}
+
+// merged is a palette for some colours, and where each is in it. Colours that differ by at most near share an entry; nil: there
+// are more than 256 entries.
+func merged(colours []color.RGBA, near int) (color.Palette, map[color.RGBA]uint8) {
+	var kept []color.RGBA
+	index := map[color.RGBA]uint8{}
+	apart := func(a, b uint8) bool { return max(int(a), int(b))-min(int(a), int(b)) > near }
+	for _, c := range colours {
+		if _, ok := index[c]; ok {
 			continue
 		}
-		v := color.RGBAModel.Convert(c).(color.RGBA)
-		n, ok := index[v]
-		if !ok {
-			if len(out.Palette) == 256 {
-				return false
+		at := slices.IndexFunc(kept, func(k color.RGBA) bool { return !apart(k.R, c.R) && !apart(k.G, c.G) && !apart(k.B, c.B) })
+		if at < 0 {
+			if at = len(kept); at == 256 {
+				return nil, nil
 			}
-			n = uint8(len(out.Palette))
-			index[v], out.Palette = n, append(out.Palette, v)
+			kept = append(kept, c)
 		}
-		as[i] = n
+		index[c] = uint8(at)
 	}
-	for y := range p.Rect.Dy() {
-		to := out.Pix[out.PixOffset(at.X, at.Y+y):]
-		for x, i := range p.Pix[y*p.Stride:][:p.Rect.Dx()] {
-			to[x] = as[i]
-		}
+	palette := make(color.Palette, len(kept))
+	for i, c := range kept {
+		palette[i] = c
 	}
-	return true
+	return palette, index
 }
 
 func flat(box image.Rectangle, parts []image.Image, places []image.Rectangle) image.Image {
