@@ -23,10 +23,20 @@ func Heatmap(a store.View, title string, kind viz.Kind, values []float32, tokens
 		return viz.Heatmap{}, err
 	}
 	hm := viz.Heatmap{Title: title, Kind: kind, RowAxis: a.RowAxisName(), ColAxis: a.ColAxisName(), RowLabels: rows, ColLabels: cols}
+	var seen [][2]int // by row, once for all heads: a picture asks for each cell
+	if a.Hides() {
+		seen = a.Mask.Intervals(a.S, a.D)
+	}
 	for i := range a.H {
 		m := viz.Matrix{Name: a.Panel(i), Rows: a.S, Cols: a.D, Values: values[i*a.S*a.D : (i+1)*a.S*a.D]}
-		if a.Hides() {
-			m.Hidden = func(row, col int) bool { return !a.Sees(i, row, col) }
+		switch {
+		case seen == nil:
+		case a.Allowed.None():
+			m.Hidden = func(row, col int) bool { return col < seen[row][0] || col >= seen[row][1] }
+		default:
+			m.Hidden = func(row, col int) bool {
+				return col < seen[row][0] || col >= seen[row][1] || !a.Allowed.Sees(i, row, col)
+			}
 		}
 		hm.Matrices = append(hm.Matrices, m)
 	}
