@@ -45,14 +45,16 @@ def mapped(name: str, options: str = "") -> str:
 
 
 PREPARE = ATTN + 'import "math/rand/v2"\n%%\n' + "".join(f"func() {{\n{tensors(*of)}}}()\n" for of in (("512", 1, 512), ("8192", 1, 8192), ("e", HEADS, SEQ)))
-PLAIN, LOG, SCORES, LONG, EXPLORE = 1, 2, 3, 4, 5
+PLAIN, LOG, SCORES, LONG, EXPLORE, EXPECTED = 1, 2, 3, 4, 5, 6
+CHAIN = 'attn.Scores(attn.Get("qe").RoPE(attn.HalfSplit(64){}), attn.Get("ke").RoPE(attn.HalfSplit(64)), attn.Causal).Softmax()'
 CELLS = [
     PREPARE,
     mapped("512"),
     mapped("512", ", attn.Log"),
     mapped("512", ", attn.OfScores"),
     mapped("8192"),
-    ATTN + '%%\nattn.Explore(attn.Scores(attn.Get("qe").RoPE(attn.HalfSplit(64)), attn.Get("ke").RoPE(attn.HalfSplit(64)), attn.Causal).Softmax(), attn.Dial("offset", -64, 64))',
+    ATTN + f'%%\nattn.Explore({CHAIN.format("")}, attn.Dial("offset", -64, 64))',
+    ATTN + f'%%\nattn.Explore({CHAIN.format("")}, attn.Dial("offset", -64, 64), attn.Expected({CHAIN.format(".Offset(7)")}))',
 ]
 
 # The time from the key that runs a cell, or turns a dial, to the frame that shows what came of it.
@@ -157,11 +159,12 @@ def measure(runs: int, directory: Path) -> list[tuple[str, list[float] | float, 
         page.get_by_text("Go (attnb) | Idle").wait_for(timeout=SLOW)
         page.evaluate(WATCH)
         run_all(page, "run-all")
-        page.locator(".jp-Notebook .jp-CodeCell").nth(EXPLORE).locator(".noUi-handle").first.wait_for(timeout=SLOW)
+        page.locator(".jp-Notebook .jp-CodeCell").nth(EXPECTED).locator(".noUi-handle").first.wait_for(timeout=SLOW)
         page.wait_for_timeout(2000)
         called, plain = runs_of(page, PLAIN, runs)
         steps = zoom_steps(page, LONG)
         turns = dial_turns(page, EXPLORE, 3 * runs)
+        beside = dial_turns(page, EXPECTED, 3 * runs)
         page.keyboard.press("Escape")
         page.keyboard.press("Control+s")
         page.wait_for_timeout(3000)
@@ -180,6 +183,7 @@ def measure(runs: int, directory: Path) -> list[tuple[str, list[float] | float, 
         ("T 8192: the output", size(LONG), 1_000_000, "B"),
         ("T 8192: a zoom step by 2", steps, 150, "ms"),
         (f"a turn of the offset dial, H {HEADS}, S {SEQ}, d {DIM}", turns, 150, "ms"),
+        ("the same, with the error against an expected tensor beside it", beside, 150, "ms"),
     ]
 
 
