@@ -14,9 +14,8 @@ import "github.com/attnb/attnb/kernel/wire"
 // Go line that makes what is shown, to be copied.
 //
 // What the chain needs stays in memory as long as the picture is live: until its cell runs again, or 64 others came after it.
-// A page needs ipywidgets and anywidget for the controls. Without them, in an export and in a notebook that is not trusted there is the
-// picture as it was made. Where a notebook is opened with another kernel, its cell must run again; a Heatmap beside it
-// shows there too.
+// A page needs ipywidgets and anywidget for the controls. Without them, in an export, in a notebook that is not trusted, and in one
+// that is opened again without its kernel there is the picture as it was made.
 func Explore(x Tensor, options ...ViewOption) { x.view(wire.KindExplore, 0, options) }
 
 // Expected puts a second picture beside the one of Explore: the error against t, cell by cell, which goes white where they agree, and
