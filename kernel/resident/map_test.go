@@ -400,6 +400,11 @@ func TestMapWithoutPool(t *testing.T) {
 
 // A long map tells how far it is, and ends when it is interrupted.
 func TestMapProgressAndInterrupt(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { mapInterrupted(t, causal) })
+	t.Run("softcap", func(t *testing.T) { mapInterrupted(t, wire.Params{Mask: wire.MaskCausal, Softcap: 20}) })
+}
+
+func mapInterrupted(t *testing.T, params wire.Params) {
 	p := onHost(t)
 	a, b := p.dial(), p.dial()
 	defer a.Close()
@@ -407,7 +412,7 @@ func TestMapProgressAndInterrupt(t *testing.T) {
 	q := a.random(1, hsd, 1, 40000, 32)
 	over := make(chan error, 1)
 	go func() {
-		_, err := a.Do(wire.Request{Kind: wire.KindMap, IDs: []int{q.ID, q.ID}, Params: causal, Map: new(wire.Map)})
+		_, err := a.Do(wire.Request{Kind: wire.KindMap, IDs: []int{q.ID, q.ID}, Params: params, Map: new(wire.Map)})
 		over <- err
 	}()
 	last := 0.0

@@ -245,15 +245,18 @@ func (m *attentionMap) weigh(line []float64, head, row int, cols viz.Span, bias 
 		line[i] = changedScore(s, c.softcap, x, slope, cols.From+i-own)
 	}
 	if *sum != *sum {
-		*sum = m.logSum(line, head, row, cols)
+		if *sum = m.normalize(line, head, row, cols); !math.IsInf(*sum, 0) {
+			return
+		}
 	}
 	for i := range line {
 		line[i] = math.Exp(line[i] - *sum)
 	}
 }
 
-// logSum is the log of the sum of a row's exponentials, and the sink's.
-func (m *attentionMap) logSum(line []float64, head, row int, cols viz.Span) float64 {
+// normalize makes probabilities of what a row sees of a line, which is all that it sees, and returns the log of the sum of its exponentials, the
+// sink's among them. Where that is infinite the line is left as it is.
+func (m *attentionMap) normalize(line []float64, head, row int, cols viz.Span) float64 {
 	most, total := math.Inf(-1), 0.0
 	if m.changed.sinks != nil {
 		most = float64(m.changed.sinks[head])
@@ -274,8 +277,12 @@ func (m *attentionMap) logSum(line []float64, head, row int, cols viz.Span) floa
 	}
 	for col := lo; col < hi; col++ {
 		if sees == nil || sees(col) {
-			total += math.Exp(line[col] - most)
+			line[col] = math.Exp(line[col] - most)
+			total += line[col]
 		}
+	}
+	for col := lo; col < hi; col++ {
+		line[col] /= total
 	}
 	return most + math.Log(total)
 }
