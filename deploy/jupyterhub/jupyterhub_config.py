@@ -26,7 +26,6 @@ c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{os.environ.get('ATTNB_HUB_
 c.JupyterHub.authenticator_class = "pam"
 c.LocalAuthenticator.allowed_groups = {"attnb"}
 c.JupyterHub.spawner_class = "jupyterhub.spawner.LocalProcessSpawner"
-c.JupyterHub.concurrent_spawn_limit = 2 * (os.cpu_count() or 1)  # the others of a class that comes at once wait for seconds, not for all
 
 c.Spawner.cmd = [f"{PREFIX}/start-server"]
 # Kernels are reached by sockets in the user's own directory. By TCP, every user of the machine could read what a kernel publishes:
