@@ -172,7 +172,7 @@ func findMask(ctx context.Context, c Case) (Outcome, error) {
 	}
 	o := ofMask(f)
 	o.report("FindMask", maskLines(f)...)
-	o.Picture, err = maskPicture("FindMask", c.tensor("q"), c.tensor("k"), weights, rule)
+	o.Picture, err = maskPicture(ctx, "FindMask", c.tensor("q"), c.tensor("k"), weights, rule)
 	return o, err
 }
 

@@ -152,7 +152,7 @@ func probe(ctx context.Context, c Case) (Outcome, error) {
 	o := ofMask(f.MaskFinding)
 	lines := append([]string{fmt.Sprintf("asked with %d heads, %d KV heads, %d queries, %d keys, dim %d", g.Heads, g.KVHeads, g.Rows, g.Keys, g.Dim)}, maskLines(f.MaskFinding)...)
 	o.report("Probe", lines...)
-	o.Picture, err = maskPicture("Probe", f.Queries, f.Keys, f.Probabilities, rule)
+	o.Picture, err = maskPicture(ctx, "Probe", f.Queries, f.Keys, f.Probabilities, rule)
 	return o, err
 }
 

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -75,11 +76,14 @@ func rotationPicture(declared reference.RoPE, f detect.RoPEFinding) viz.Drawable
 const maxShown = 4096
 
 // maskPicture shows one head's probabilities beside those of the declaration: the head in which they are furthest apart.
-func maskPicture(of string, q, k, p reference.Heads, rule detect.Rule) (viz.Drawable, error) {
+func maskPicture(ctx context.Context, of string, q, k, p reference.Heads, rule detect.Rule) (viz.Drawable, error) {
 	var mine, apart []float32
 	var want []float64
 	most, head := -1.0, 0
 	for h := range p {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		expected, err := rule.Head(h).Probabilities(q[h:h+1], k[h*len(k)/len(q):][:1])
 		if err != nil {
 			return nil, err
