@@ -35,6 +35,7 @@ func Expected(t Tensor) ViewOption {
 //	shift     more of it: a number to type
 //	rotary    dims that turn, in RoPE
 //	base      base of the frequencies, in RoPE
+//	factor    of the scaling of frequencies, where a rotation has one
 //	scale     factor of q.k
 //	mask      none or causal
 //	diagonal  of the causal mask: query i sees keys up to i+diagonal
@@ -42,15 +43,15 @@ func Expected(t Tensor) ViewOption {
 //	softcap   of the scores, where there is a [Softcap]
 //	head      the one to look at
 //
-// "query offset" turns queries alone, "key offset" keys, "common offset" all; so do shift, rotary, base and pairing. "offset"
+// "query offset" turns queries alone, "key offset" keys, "common offset" all; so do shift, rotary, base, scaling, factor and pairing. "offset"
 // alone is that of the queries where x comes from scores, since these depend only on the distance of query and key,
-// and do not move when both do; "rotary", "base" and "pairing" alone are those of both.
+// and do not move when both do; the others alone are those of both.
 func Dial[N ~int | ~float64](parameter string, from, to N) ViewOption {
 	return control(wire.Control{Name: parameter, From: float64(from), To: float64(to)})
 }
 
-// Choice is a control of Explore for a parameter in its usual range. Of pairing (half-split or interleaved), layout (of a fused
-// row) and head it is a list.
+// Choice is a control of Explore for a parameter in its usual range. Of pairing (half-split or interleaved), scaling (of
+// RoPE: none, linear, dynamic NTK, llama3, YaRN), layout (of a fused row) and head it is a list.
 func Choice(parameter string) ViewOption { return control(wire.Control{Name: parameter}) }
 
 func control(c wire.Control) ViewOption {

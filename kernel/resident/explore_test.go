@@ -118,7 +118,7 @@ func TestExploreHeads(t *testing.T) {
 	for _, k := range usual.Exploration.Controls {
 		names = append(names, k.Label)
 	}
-	if want := []string{"query offset", "query shift", "rotary", "base", "pairing", "layout", "scale", "mask", "diagonal", "head"}; !slices.Equal(names, want) {
+	if want := []string{"query offset", "query shift", "rotary", "base", "scaling", "pairing", "layout", "scale", "mask", "diagonal", "head"}; !slices.Equal(names, want) {
 		t.Errorf("usual controls %q, want %q", names, want)
 	}
 	second, err := c.Rerun(usual.Exploration.ID, []wire.Control{{Name: "head", Value: 2}})

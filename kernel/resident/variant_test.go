@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -289,6 +290,50 @@ func distance32(a, b []float32) (worst float64) {
 	return worst
 }
 
+// The kind of a rotation's scaling and its factor are turned: the picture is that of the chain made so, and so is the Go line.
+func TestScalingDials(t *testing.T) {
+	p := onHost(t)
+	c := p.dial()
+	defer c.Close()
+	const rows = 24
+	x := c.random(1, hsd, 2, rows, 8)
+	rotated := func(s *wire.Scaling) wire.Tensor {
+		return c.run1(wire.OpRoPE, wire.Params{Rotary: 8, Offset: 3, Scaling: s}, x)
+	}
+	plain, llama := rotated(nil), rotated(&wire.Scaling{Kind: wire.ScalingLlama3, Factor: 8, Low: 1, High: 4, Trained: 16})
+	for _, dial := range []struct {
+		of   wire.Tensor
+		name string
+		to   float64
+		want wire.Tensor
+		line string
+	}{
+		{plain, "scaling", float64(wire.ScalingLinear), rotated(&wire.Scaling{Kind: wire.ScalingLinear, Factor: 4}), ".Linear(4)"},
+		{plain, "scaling", float64(wire.ScalingDynamicNTK), rotated(&wire.Scaling{Kind: wire.ScalingDynamicNTK, Factor: 4, Trained: 6, Length: 27}), ".DynamicNTK(4, 6, 27)"},
+		{plain, "scaling", float64(wire.ScalingLlama3), rotated(&wire.Scaling{Kind: wire.ScalingLlama3, Factor: 4, Low: 1, High: 4, Trained: 6}), ".Llama3(4, 1, 4, 6)"},
+		{plain, "scaling", float64(wire.ScalingYaRN), rotated(&wire.Scaling{Kind: wire.ScalingYaRN, Factor: 4, Trained: 6}), ".YaRN(4, 6)"},
+		{llama, "scaling", float64(wire.ScalingNone), plain, "attn.HalfSplit(8).Offset(3))"},
+		{llama, "scaling", float64(wire.ScalingYaRN), rotated(&wire.Scaling{Kind: wire.ScalingYaRN, Factor: 8, Trained: 16}), ".YaRN(8, 16)"},
+		{llama, "factor", 2.5, rotated(&wire.Scaling{Kind: wire.ScalingLlama3, Factor: 2.5, Low: 1, High: 4, Trained: 16}), ".Llama3(2.5, 1, 4, 16)"},
+	} {
+		e := c.explore(dial.of, wire.Control{Name: dial.name}).Exploration
+		again, err := c.Rerun(e.ID, []wire.Control{{Name: dial.name, Value: dial.to}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := c.png(dial.want)
+		if bytes.Equal(want, c.png(dial.of)) || !bytes.Equal(again.Parts[0].Data, want) {
+			t.Errorf("%s at %g: not the picture of the chain made anew", dial.name, dial.to)
+		}
+		if !strings.Contains(again.Code, dial.line) {
+			t.Errorf("%s at %g: %q has no %s", dial.name, dial.to, again.Code, dial.line)
+		}
+	}
+	if _, err := c.Do(wire.Request{Kind: wire.KindExplore, IDs: []int{plain.ID}, Controls: []wire.Control{{Name: "factor"}}}); err == nil || !strings.Contains(err.Error(), `"factor" turns nothing: no scaled RoPE step made this`) {
+		t.Error(err)
+	}
+}
+
 // A window and a softcap are turned where the scores have one: the picture is that of the chain made with the other number.
 func TestVariantDials(t *testing.T) {
 	p := onHost(t)
@@ -320,8 +365,8 @@ func TestVariantDials(t *testing.T) {
 		}
 	}
 	for want, control := range map[string]wire.Control{
-		`Explore: "window" from 0 to 3: it goes from 1 to 7 (x: [heads 3, query 7, key 7])`:                                                                                                   {Name: "window", To: 3},
-		`Explore: no parameter is called "query window": there are offset, shift, rotary, base, pairing, layout, scale, mask, diagonal, window, softcap, head (x: [heads 3, query 7, key 7])`: {Name: "query window"},
+		`Explore: "window" from 0 to 3: it goes from 1 to 7 (x: [heads 3, query 7, key 7])`:                                                                                                                    {Name: "window", To: 3},
+		`Explore: no parameter is called "query window": there are offset, shift, rotary, base, scaling, factor, pairing, layout, scale, mask, diagonal, window, softcap, head (x: [heads 3, query 7, key 7])`: {Name: "query window"},
 	} {
 		_, err := c.Do(wire.Request{Kind: wire.KindExplore, IDs: []int{x.ID}, Controls: []wire.Control{control}})
 		if err == nil || err.Error() != want {

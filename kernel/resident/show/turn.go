@@ -33,7 +33,7 @@ const (
 var sides = map[string]side{"query": querySide, "key": keySide, "common": everySide}
 
 // parameterNames are those that a control may name, without a side, in the order in which a picture that asks for none gets them.
-var parameterNames = []string{"offset", "shift", "rotary", "base", "pairing", "layout", "scale", "mask", "diagonal", "window", "softcap", "head"}
+var parameterNames = []string{"offset", "shift", "rotary", "base", "scaling", "factor", "pairing", "layout", "scale", "mask", "diagonal", "window", "softcap", "head"}
 
 // sideless are those that do not belong to queries or keys.
 var sideless = []string{"layout", "scale", "mask", "diagonal", "window", "softcap", "head"}
@@ -130,6 +130,10 @@ func (c chainSteps) knob(ask wire.Control) (knob, error) {
 		err = k.rotary(c.rope(s))
 	case "base":
 		err = k.base(c.rope(s))
+	case "scaling":
+		err = k.scaling(c.rope(s))
+	case "factor":
+		err = k.factor(c.rope(s))
 	case "pairing":
 		k.Options = []string{"half-split", "interleaved"}
 		err = k.of("RoPE", c.rope(s), func(n *store.Node) float64 { return float64(b2i(n.Params.Interleaved)) },
