@@ -27,7 +27,11 @@ func (c *conn) answer(r wire.Request, data *payload) (a wire.Answer, down []floa
 	if err := c.s.faulted(r); err != nil {
 		return failure(err), nil
 	}
-	if what := taskName(r); what != "" {
+	what := taskName(r)
+	if r.Kind == wire.KindAsk && r.Question == nil {
+		what = c.judge.Asking(r.Number)
+	}
+	if what != "" {
 		t := c.s.tasks.begin(what)
 		c.now.Store(&t.progress)
 		defer func() {

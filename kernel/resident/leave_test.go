@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attnb/attnb/kernel/wire"
+	"github.com/attnb/attnb/reference"
 )
 
 // A detective that takes long tells how far it is, and ends with the client that asked.
@@ -48,4 +49,42 @@ func TestQuestionEndsWithItsClient(t *testing.T) {
 	a.Close()
 	until("it is over", func(s wire.Status) bool { return s.Running == "" })
 	t.Logf("over %v after the client left", time.Since(left))
+}
+
+// What a question works out once it has the function's last result is its own work, too, and the status says so.
+func TestStatusOfAFunctionsQuestion(t *testing.T) {
+	p := onHost(t)
+	c, b := p.dial(), p.dial()
+	defer c.Close()
+	defer b.Close()
+	f := shippedFunctions()[1] // a probe
+	f.settings = []wire.Fact{{Name: "geometry", Numbers: []float64{1, 1, 700, 700, 128}}}
+	calls := make(chan bool, 100)
+	over := make(chan wire.Answer)
+	go func() {
+		over <- c.askAbout(f, f.settings, func(q, k, v reference.Heads) reference.Heads {
+			calls <- true
+			return plainly(bottomRight)(q, k, v)
+		})
+	}()
+	for range 6 { // of seven
+		<-calls
+	}
+	running, partly := false, false
+	for {
+		s, err := b.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		running = running || s.Running == "Probe"
+		partly = partly || s.Running == "Probe" && s.Done > 0 && s.Done < 1
+		select {
+		case a := <-over:
+			if !running || !partly || !silent(a) {
+				t.Errorf("seen: %v, with a part of it done: %v; %s", running, partly, a.Text)
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
 }

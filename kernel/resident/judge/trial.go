@@ -119,6 +119,14 @@ func (j *Judge) askOn(r wire.Request) (wire.Answer, error) {
 	return j.step(t, inputs)
 }
 
+// Asking is what the question is called that waits for the result of a call; empty: none does.
+func (j *Judge) Asking(number int) string {
+	if t := j.trials[number]; t != nil {
+		return t.name
+	}
+	return ""
+}
+
 // Close ends the questions whose functions nobody will call.
 func (j *Judge) Close() {
 	for _, t := range j.trials {
