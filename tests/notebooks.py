@@ -193,10 +193,21 @@ def shown(cell: NotebookNode) -> list[tuple[str, str]]:
         if output.output_type == "stream":
             pieces.append((output.name, output.text))
         elif "data" in output:
-            pieces.append(("picture" if "image/png" in output.data else "text", output.data.get("text/plain", "")))
+            pieces.append(("picture" if "image/png" in output.data else "text", steady(output.data.get("text/plain", ""))))
         else:
             pieces.append((output.output_type, output.get("evalue", "")))
     return pieces
+
+
+FINDING = re.compile(r"(Check|Compare|Audit) |[A-Z]\w+: ")  # how the words of a picture begin that shows what a check found
+RANGE = re.compile(r" (From|from) (\S+) at [^.]*? to (\S+) at [^.;]*")
+
+
+def steady(words: str) -> str:
+    """The words of a picture, without what depends on how rounding fell: where its extremes are, and all numbers of errors."""
+    if FINDING.match(words):
+        return words.partition(" From ")[0].partition(" charts over")[0]
+    return RANGE.sub(r" \1 \2 to \3", words)
 
 
 def different_lines(before: str, after: str) -> list[tuple[str, str]]:

@@ -86,6 +86,16 @@ def test_a_changed_text_is_found() -> None:
     assert changed("took 3 heads", "took 4 heads")
 
 
+def test_the_words_of_a_picture_are_compared_but_for_rounding() -> None:
+    """Of equal cells another may be the largest; which numbers an error has is chance; all else counts."""
+    words = "scores. Heatmap of 2 query x 3 key (score). From -1.5 at query 0, key 1 to 4 at query 0, key 0. 1 of 6 cells masked."
+    assert notebooks.steady(words) == notebooks.steady(words.replace("query 0, key 0", "query 1, key 2"))
+    assert notebooks.steady(words) == "scores. Heatmap of 2 query x 3 key (score). From -1.5 to 4. 1 of 6 cells masked."
+    check = 'Check "s": pass, error/bound 0.05. Heatmap of 2 query x 3 key (error / bound). From 0 at query 0, key 0 to 0.05 at query 1, key 2.'
+    assert not changed(notebooks.steady(check), notebooks.steady(check.replace("0.05", "0.04")))
+    assert changed(notebooks.steady(check), notebooks.steady(check.replace("pass", "FAIL")))
+
+
 def test_an_exercise_must_fail_by_require(tmp_path: Path) -> None:
     """The three ways in which an exercise is none, and a cell that fails though it should not."""
 
