@@ -12,54 +12,29 @@ import (
 type decodeKernel struct{ dim, group int }
 
 var (
-	decodeDims   = []int{32, 64, 96, 128, 192, 256}
+	decodeDims   = []int{32, 64, 128, 256}
 	decodeGroups = []int{1, 2, 4, 8}
 )
 
 const (
-	decodeThreads = 128
-	decodeStages  = 4    // tiles on their way, at most
-	decodeTiles   = 4    // that a block should have at least
-	decodeLong    = 2048 // keys of a block from which twice as many blocks pay
-	decodePerSM   = 8    // blocks, at most
+	decodeKeys  = 32 // that a block should have at least
+	decodeUnit  = 32 // keys of a block are a multiple of
+	decodePerSM = 4  // blocks, at most
 )
 
 func (d decodeKernel) name() string { return fmt.Sprintf("decode_%d_%d", d.dim, d.group) }
 
-// keys of a tile.
-func (d decodeKernel) keys() int {
-	if d.dim > 128 {
-		return 16
+// block is the threads of a block, and how many blocks run on a multiprocessor (decode.cu).
+func (d decodeKernel) block() (threads, resident int) {
+	switch {
+	case d.group == 4 && (d.dim == 64 || d.dim == 128):
+		return 256, 2
+	case d.dim == 256 && d.group == 8:
+		return 128, 2
+	case d.dim == 256 && d.group == 4 || d.dim == 128 && d.group == 8:
+		return 128, 3
 	}
-	return 32
-}
-
-// shared is the bytes of shared memory that a block takes in any case, and those of a tile (decode.cu).
-func (d decodeKernel) shared() (fixed, stage int) {
-	lanes := 8
-	for _, c := range []int{32, 16} {
-		if d.dim/4%c == 0 {
-			lanes = c
-			break
-		}
-	}
-	padding := 0
-	if lanes < 32 {
-		padding = lanes
-	}
-	return 4 * (d.group*d.dim + 4*d.group*32 + 4*d.group*d.keys()), 4 * d.keys() * (2*d.dim + 4 + padding)
-}
-
-// fit is the number of tiles that a block holds, the shared memory that it takes, and how many blocks run on a
-// multiprocessor: two if each of them can hold two tiles.
-func (d decodeKernel) fit(g gpu) (stages, bytes, resident int) {
-	fixed, stage := d.shared()
-	if stages = (g.sharedSM/2 - blockShared - fixed) / stage; stages < 2 {
-		stages = (g.shared - fixed) / stage
-	}
-	stages = min(stages, decodeStages)
-	bytes = fixed + stages*stage
-	return stages, bytes, g.resident(decodeThreads, bytes)
+	return 128, decodePerSM
 }
 
 func chooseDecode(dim, group int) (decodeKernel, bool) {
@@ -85,50 +60,49 @@ func (b *Backend) Decode(dst, q, k, v cudaops.View, scale float32) error {
 	if !ok {
 		return headDim("Decode", q.D)
 	}
-	stages, shared, resident := kernel.fit(b.gpu)
+	threads, resident := kernel.block()
 	p := decodeParams{
-		out: viewOf(dst), q: viewOf(q), k: viewOf(k), v: viewOf(v), part: b.decodeScratch.parts, done: b.decodeScratch.done,
-		heads: uint32(q.H), t: uint32(k.S), d: uint32(q.D), group: uint32(q.H / k.H), scale: scale,
-		stages: uint32(stages), stride: uint32(partStride(q.D)),
+		out: viewOf(dst), q: viewOf(q), k: viewOf(k), v: viewOf(v), part: b.decodeScratch.parts, tickets: b.decodeScratch.tickets,
+		heads: uint32(q.H), t: uint32(k.S), d: uint32(q.D), group: uint32(q.H / k.H), scale: scale, stride: uint32(partStride(q.D)),
 	}
-	p.vec = flag(aligned(dims{q.H, 1, q.D}, &p.q) && aligned(dims{k.H, k.S, k.D}, &p.k, &p.v))
+	p.vec = flag(aligned(dims{q.H, 1, q.D}, &p.q, &p.out) && aligned(dims{k.H, k.S, k.D}, &p.k, &p.v))
 	parts := ceil(q.H/k.H, kernel.group)
-	splits, keys := splitKeys(k.S, k.H*parts, kernel.keys(), min(resident, decodePerSM/2)*b.gpu.sms)
+	splits, keys := splitKeys(k.S, k.H*parts, resident*b.gpu.sms)
 	p.splits, p.keys = uint32(splits), uint32(keys)
 	return b.queue("Decode", func() error {
-		return launch(b, kernel.name(), grid{splits, k.H, parts}, decodeThreads, shared, &p)
+		return launch(b, kernel.name(), grid{splits, k.H, parts}, threads, 0, &p)
 	})
 }
 
-// splitKeys shares out the keys of a cache over blocks, as many as run at a time, or twice as many where each has much to
-// do; each has a few tiles at least.
-func splitKeys(keys, heads, tile, slots int) (splits, each int) {
-	splits = slots / heads
-	if keys > splits*decodeLong {
-		splits *= 2
-	}
-	splits = max(1, min(splits, ceil(keys, decodeTiles*tile)))
-	each = ceil(ceil(keys, splits), tile) * tile
+// splitKeys shares out the keys of a cache over blocks, as many as run at a time; each has some keys at least.
+func splitKeys(keys, heads, slots int) (splits, each int) {
+	splits = max(1, min(slots/heads, ceil(keys, decodeKeys)))
+	each = ceil(ceil(keys, splits), decodeUnit) * decodeUnit
 	return ceil(keys, each), each
 }
 
 // decodeScratch is where the blocks of one head leave their parts for each other. Decodes follow each other on the stream, so
-// one is enough.
-type decodeScratch struct{ parts, done pointer }
+// one is enough. Between them it is 0.
+type decodeScratch struct{ parts, tickets pointer }
 
-// partStride is the floats of one part: the columns, padded, and 4 for the maximum and the sum.
-func partStride(dim int) int { return ceil(dim, 4)*4 + 4 }
+// partStride is the numbers of one part: the columns, padded, and the maximum and the sum.
+func partStride(dim int) int { return ceil(dim, 4)*4 + 2 }
 
 // makeDecodeScratch takes what the largest decode needs: splits are only made while heads are fewer than blocks.
 func (b *Backend) makeDecodeScratch() (err error) {
+	const flagged = 8 // bytes of a number and its flag
 	blocks := decodePerSM * b.gpu.sms
 	most := decodeKernel{decodeDims[len(decodeDims)-1], decodeGroups[len(decodeGroups)-1]}
 	s := &b.decodeScratch
-	if s.parts, err = memAlloc(4*int64(blocks*most.group*partStride(most.dim)), b.stream); err != nil {
+	bytes := flagged * blocks * most.group * partStride(most.dim)
+	if s.parts, err = memAlloc(int64(bytes), b.stream); err != nil {
 		return err
 	}
-	if s.done, err = memAlloc(4*int64(blocks), b.stream); err != nil {
+	if s.tickets, err = memAlloc(4*int64(blocks), b.stream); err != nil {
 		return err
 	}
-	return b.upload(s.done, make([]byte, 4*blocks))
+	if err := b.upload(s.parts, make([]byte, bytes)); err != nil {
+		return err
+	}
+	return b.upload(s.tickets, make([]byte, 4*blocks))
 }

@@ -23,11 +23,28 @@ static CUresult keepMemory(CUmemoryPool pool) {
 	return cuMemPoolSetAttribute(pool, 4, &all); // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 }
 
-// launch passes the parameters as one block: cu.Function.Launch takes none of more than 8 bytes.
+// And of CUDA 11.8: a launch with attributes.
+typedef struct {
+	int id, reserved;
+	union { int on; char space[64]; } value;
+} LaunchAttribute;
+typedef struct {
+	unsigned gx, gy, gz, bx, by, bz, shared;
+	CUstream stream;
+	LaunchAttribute *attributes;
+	unsigned count;
+} LaunchConfig;
+CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction f, void **params, void **extra);
+
+// launch passes the parameters as one block: cu.Function.Launch takes none of more than 8 bytes. Where early, blocks come while those of the kernel
+// before still run; that kernel's end they await themselves (kernels/common.cuh, begin).
 static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned threads, unsigned shared,
-                       CUstream stream, void *params, size_t size) {
+                       CUstream stream, void *params, size_t size, int early) {
 	void *extra[] = {(void *)1, params, (void *)2, &size, (void *)0}; // CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END
-	return cuLaunchKernel(f, gx, gy, gz, threads, 1, 1, shared, stream, NULL, extra);
+	if (!early) return cuLaunchKernel(f, gx, gy, gz, threads, 1, 1, shared, stream, NULL, extra);
+	LaunchAttribute attribute = {6, 0, {1}}; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+	LaunchConfig config = {gx, gy, gz, threads, 1, 1, shared, stream, &attribute, 1};
+	return cuLaunchKernelEx(&config, f, NULL, extra);
 }
 */
 import "C"
@@ -140,7 +157,7 @@ func allowShared(f cu.Function, bytes int) error {
 type grid struct{ x, y, z int }
 
 // launchRaw queues a kernel. params holds no Go pointers.
-func launchRaw(f cu.Function, g grid, threads, shared int, s cu.Stream, params unsafe.Pointer, size uintptr) error {
+func launchRaw(f cu.Function, g grid, threads, shared int, s cu.Stream, params unsafe.Pointer, size uintptr, early bool) error {
 	return result(C.launch(function(f), C.uint(g.x), C.uint(g.y), C.uint(g.z), C.uint(threads), C.uint(shared),
-		stream(s), params, C.size_t(size)))
+		stream(s), params, C.size_t(size), C.int(flag(early))))
 }

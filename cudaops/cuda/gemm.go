@@ -4,7 +4,12 @@ package cuda
 
 import "github.com/attnb/attnb/cudaops"
 
-const gemmColumns = 128 // of a block's tile
+const (
+	gemmColumns = 128 // of a block's tile
+	gemvThreads = 128 // of a block, which makes gemvColumns columns of few rows (gemv.cu)
+	gemvColumns = 8
+	gemvMost    = 8 // rows
+)
 
 // Scores writes scale * q.k.
 func (b *Backend) Scores(dst, q, k cudaops.View, scale float32) error {
@@ -36,6 +41,13 @@ func (b *Backend) gemm(dst, x, y cudaops.View, bias pointer, alpha float32) erro
 		if done, err := b.gemmHalves(p, x, y); done || err != nil {
 			return err
 		}
+	}
+	if x.S <= gemvMost {
+		name, rows := "gemv_4", 4
+		if x.S == 1 {
+			name, rows = "gemv_1", 1
+		}
+		return launch(b, name, grid{ceil(y.S, gemvColumns), ceil(x.S, rows), x.H}, gemvThreads, 0, &p)
 	}
 	name, rows := "gemm_128", 128
 	if x.S <= 48 {

@@ -30,6 +30,28 @@ func (k warpgroupKernel) shared() int {
 	return max(start+4*warpgroupRows*dim+2*tile, prefillKernel{dim, warpgroupRows / 16}.shared())
 }
 
+// onceKernel makes 32 rows of up to so many elements a block, and all tiles of up to onceKeys keys (prefill_once.cu).
+type onceKernel int
+
+const onceRows, onceKeys = 32, 2 * tileKeys
+
+func (k onceKernel) name() string { return fmt.Sprintf("prefill_once_%d", int(k)) }
+
+// shared is the bytes of shared memory that a block takes: queries and their factors, and two tiles with theirs.
+func (k onceKernel) shared() int {
+	dim := int(k)
+	tiles := 4*onceRows*(dim+1) + onceKeys/tileKeys*(4*tileKeys*dim*2+4*halvesFactors(dim))
+	return max(tiles, halvesKernel{dim, 1, onceRows / 16}.shared(0))
+}
+
+// fits reports whether a GPU has that, beside the kernel's own arrays (halves.cu).
+func (k onceKernel) fits(g gpu) bool { return k.shared()+(10<<10) <= g.shared }
+
+// oncePays says whether a prefill in fp16x3 is to make its tiles in the blocks that use them.
+func (b *Backend) oncePays(keys int, k onceKernel) bool {
+	return keys <= onceKeys && b.products != ProductsWarpgroup && b.prefillRows == 0 && k.fits(b.gpu)
+}
+
 // halvesDims are those that tiles are made for.
 var halvesDims = []int{64, 128}
 
@@ -57,7 +79,7 @@ func (k halvesKernel) plain() prefillKernel { return prefillKernel{k.dim, k.rows
 func (k halvesKernel) shared(stages int) int {
 	tiles := 256 / k.groups / tileKeys // of a step
 	step := tiles * (4*tileKeys*k.dim*2 + 4*halvesFactors(k.dim))
-	joined := 4 * 32 * (8 - k.groups) * (k.tall*k.dim/2 + 4*k.tall)
+	joined := 4 * 32 * 8 * (k.tall*k.dim/2 + 4*k.tall)
 	return max(4*k.rows()*(k.dim+1)+stages*step, joined, k.plain().shared())
 }
 
@@ -119,6 +141,9 @@ func (b *Backend) prefillHalves(plain prefillParams, q, k, v cudaops.View) (done
 	kernel, stages := chooseHalves(q.D, q.S, q.H, b.gpu, b.prefillRows)
 	if stages == 0 {
 		return false, nil
+	}
+	if once := onceKernel(kernel.dim); b.oncePays(k.S, once) {
+		return true, launch(b, once.name(), grid{q.H, ceil(q.S, onceRows), 1}, blockThreads, once.shared(), &plain)
 	}
 	count := ceil(k.S, tileKeys)
 	all := int64(k.H) * int64(count)

@@ -52,8 +52,8 @@ func everyKernel() []op {
 			}
 		}
 	}
-	for _, s := range []int{1, 48, 49, 130} {
-		for _, k := range []int{37, 64} {
+	for _, s := range []int{1, 3, 8, 9, 48, 49, 130} {
+		for _, k := range []int{37, 64, 1100} {
 			all = append(all, op{fmt.Sprintf("scores %d %d", s, k), [][3]int{{4, s, k}, {2, 200, k}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
 				return d.Scores(in[0], in[1], 0.3)
 			}}, op{fmt.Sprintf("linear %d %d", s, k), [][3]int{{1, s, k}, {1, 131, k}, {1, 1, 131}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
@@ -80,6 +80,9 @@ func everyKernel() []op {
 		}
 		all = append(all, op{fmt.Sprintf("prefill %d", dim), [][3]int{{4, 150, dim}, {2, 333, dim}, {2, 333, dim}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
 			r, err := d.Prefill(in[0], in[1], in[2], cudaops.Attention{Scale: scale, Mask: cudaops.Mask{Causal: true, Diagonal: 333 - 150}})
+			return r.Context, err
+		}}, op{fmt.Sprintf("prefill once %d", dim), [][3]int{{4, 70, dim}, {2, 101, dim}, {2, 101, dim}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			r, err := d.Prefill(in[0], in[1], in[2], cudaops.Attention{Scale: scale, Mask: cudaops.Mask{Causal: true, Diagonal: 30}})
 			return r.Context, err
 		}})
 	}
@@ -207,7 +210,7 @@ func TestEveryKernel(t *testing.T) {
 		}
 		if strings.HasPrefix(o.name, "prefill") {
 			counts = []int{sms}
-			ways = []way{{8, ProductsFFMA}, {4, ProductsFFMA}, {2, ProductsFFMA}, {8, ProductsWarp}, {4, ProductsWarp}, {2, ProductsWarp}, {0, ProductsWarpgroup}}
+			ways = []way{{8, ProductsFFMA}, {4, ProductsFFMA}, {2, ProductsFFMA}, {8, ProductsWarp}, {4, ProductsWarp}, {2, ProductsWarp}, {0, ProductsWarp}, {0, ProductsWarpgroup}}
 		}
 		for _, b.gpu.sms = range counts {
 			for _, b.cellScratch = range scratches {
@@ -253,15 +256,13 @@ func distance(got, want []float32) float64 {
 // A decode's blocks take every key once, and leave no more parts than there is room for.
 func TestSplitKeys(t *testing.T) {
 	for _, sms := range []int{1, 30, 132} {
-		for resident := 1; resident <= 8; resident++ {
-			slots := min(resident, decodePerSM/2) * sms
+		for resident := 1; resident <= decodePerSM; resident++ {
+			slots := resident * sms
 			for _, heads := range []int{1, 2, 3, 8, 32, 100, 131, 132, 133, 600, 5000} {
-				for _, tile := range []int{16, 32} {
-					for _, keys := range []int{1, 15, 16, 17, 127, 128, 129, 777, 1024, 8192, 65536, 1 << 20} {
-						splits, each := splitKeys(keys, heads, tile, slots)
-						if splits*each < keys || (splits-1)*each >= keys || splits > 1 && splits*heads > decodePerSM*sms {
-							t.Errorf("%d keys, %d heads, %d slots: %d splits of %d", keys, heads, slots, splits, each)
-						}
+				for _, keys := range []int{1, 15, 16, 17, 127, 128, 129, 777, 1024, 8192, 65536, 1 << 20} {
+					splits, each := splitKeys(keys, heads, slots)
+					if splits*each < keys || (splits-1)*each >= keys || splits > 1 && splits*heads > decodePerSM*sms {
+						t.Errorf("%d keys, %d heads, %d slots: %d splits of %d", keys, heads, slots, splits, each)
 					}
 				}
 			}

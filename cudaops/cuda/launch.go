@@ -16,7 +16,7 @@ import (
 var kernelNames = []string{
 	"gather4", "gather1", "add4", "add1", "multiply4", "multiply1", "activate4", "activate1", "embedding4", "embedding1",
 	"norm_warp", "norm_block", "norm_long", "rope_half4", "rope_half1", "rope_inter4", "rope_inter1",
-	"softmax4_long", "softmax1_long", "gemm_128", "gemm_16",
+	"softmax4_long", "softmax1_long", "gemm_128", "gemm_16", "gemv_1", "gemv_4",
 	"lse", "lse_join", "pool", "pool_join", "variant_prefill", "variant_softmax",
 }
 
@@ -44,7 +44,7 @@ func (b *Backend) load() error {
 			names, sharing = append(names, each...), append(sharing, each...)
 		}
 		for _, dim := range halvesDims {
-			names = append(names, halvesName(dim))
+			names = append(names, halvesName(dim), onceKernel(dim).name())
 			if b.gpu.hasWarpgroups() {
 				name := warpgroupKernel(dim).name()
 				names, sharing = append(names, name), append(sharing, name)
@@ -56,8 +56,7 @@ func (b *Backend) load() error {
 	}
 	for _, dim := range decodeDims {
 		for _, group := range decodeGroups {
-			name := decodeKernel{dim, group}.name()
-			names, sharing = append(names, name), append(sharing, name)
+			names = append(names, decodeKernel{dim, group}.name())
 		}
 	}
 	for _, rows := range contextRows {
@@ -75,6 +74,13 @@ func (b *Backend) load() error {
 	for _, name := range sharing {
 		if err := allowShared(b.functions[name], b.gpu.shared); err != nil {
 			return fmt.Errorf("kernel %s: %w", name, err)
+		}
+	}
+	for _, dim := range halvesDims {
+		if k := onceKernel(dim); b.gpu.hasTensorCores() && k.fits(b.gpu) {
+			if err := allowShared(b.functions[k.name()], k.shared()); err != nil {
+				return fmt.Errorf("kernel %s: %w", k.name(), err)
+			}
 		}
 	}
 	return nil
@@ -96,7 +102,7 @@ func launch[P any, R params[P]](b *Backend, name string, g grid, threads, shared
 		b.launched(name)
 	}
 	*p.header() = progressParams{word: b.progress.device, op: b.progress.last}
-	return launchRaw(b.functions[name], g, threads, shared, b.stream, unsafe.Pointer(p), unsafe.Sizeof(*p))
+	return launchRaw(b.functions[name], g, threads, shared, b.stream, unsafe.Pointer(p), unsafe.Sizeof(*p), b.gpu.startsEarly())
 }
 
 func ceil(a, b int) int { return (a + b - 1) / b }

@@ -64,12 +64,18 @@ func runEmulated() (code int, err error) {
 	return 0, err
 }
 
-// openBackend opens GPU 0, or skips the test where there is none.
+// openBackend opens GPU 0, or skips the test where there is none and no compiler for the emulator.
 func openBackend(t *testing.T, o Options) *Backend {
 	t.Helper()
 	b, err := open(0, o)
 	var none *UnavailableError
 	if errors.As(err, &none) {
+		if status, _ := openDriver(); status == 0 {
+			t.Fatal(err) // there is a driver, and perhaps a GPU that cannot be used
+		}
+		if noEmulator != nil && !errors.Is(noEmulator, emulator.ErrNoCompiler) {
+			t.Fatal(noEmulator)
+		}
 		t.Skip(errors.Join(err, noEmulator))
 	}
 	if err != nil {

@@ -118,6 +118,9 @@ const (
 	threadsSM   = 1024    // that run on a multiprocessor where each takes 64 registers
 )
 
+// startsEarly reports whether a kernel's blocks may come before the kernel before has ended: Hopper and later.
+func (g gpu) startsEarly() bool { return g.major >= 9 }
+
 // resident is how many blocks run on a multiprocessor at a time.
 func (g gpu) resident(threads, shared int) int {
 	return max(1, min(threadsSM/threads, g.sharedSM/(shared+blockShared)))

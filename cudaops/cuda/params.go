@@ -99,9 +99,7 @@ type softmaxParams struct {
 	dst, src       view
 	heads, rows    uint32
 	cols, diagonal int64
-	causal         int32
-	stages, stride uint32
-	_              int32
+	causal, _      int32
 }
 
 type gemmParams struct {
@@ -210,12 +208,12 @@ type poolJoinParams struct {
 type decodeParams struct {
 	progressParams
 	out, q, k, v       view
-	part, done         pointer
+	part, tickets      pointer
 	heads, t, d, group uint32
 	splits, keys       uint32
-	stages, stride     uint32
+	stride             uint32
 	scale              float32
-	vec                int32
+	vec, _             int32
 }
 
 type changedParams struct {

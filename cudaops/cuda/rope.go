@@ -61,14 +61,14 @@ func ropeKernel(r cudaops.RoPE, aligned bool) (name string, width int) {
 	return "rope_half1", 1
 }
 
-// ropeGrid shares out rows, and heads where there are too few rows to fill the GPU.
+// ropeGrid shares out rows, and heads: as many to a block as it asks for at once, fewer where there are too few rows to fill the GPU.
 func ropeGrid(p *ropeParams, width, sms int) grid {
 	count, rows, heads := int(p.count), int(p.rows), int(p.heads)
 	groups := blockThreads / min(count/width, blockThreads) // of threads that cover a row
 	per := max(1, min(16, blockThreads/count, groups, rows))
 	p.rowsPerBlock = uint32(per)
 	g := grid{ceil(rows, per), 1, 1}
-	parts := min(heads, ceil(2*sms, g.x), math.MaxUint16)
+	parts := min(heads, max(ceil(2*sms, g.x), ceil(heads, unroll*max(1, groups/per))), math.MaxUint16)
 	p.headsPerBlock = uint32(ceil(heads, parts))
 	g.y = ceil(heads, int(p.headsPerBlock))
 	return g

@@ -11,8 +11,13 @@ struct Progress {
 	unsigned op, reserved;
 };
 
-// begin stores the number: one store by one thread, which nothing waits for.
+// begin stands first in every kernel. On Hopper and later a kernel's blocks come while the last of the kernel before it still run, and wait
+// here until that has ended and what it wrote can be read. Then it stores the number: one store by one thread, which nothing waits for.
 __device__ __forceinline__ void begin(const Progress &p) {
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 	if ((blockIdx.x | blockIdx.y | blockIdx.z | threadIdx.x) == 0) *(volatile unsigned *)p.word = p.op;
 }
 

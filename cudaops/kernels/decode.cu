@@ -1,282 +1,343 @@
 // decode writes softmax(scale * q k^T) v for one query a head, in one launch. The keys are shared out over blocks, so that a
-// long cache occupies the whole chip; the block that ends last joins their parts.
+// long cache occupies the whole chip; the block that began last joins their parts.
 //
-//   q, out  [heads, 1, d]
-//   k, v    [heads/group, t, d]
-//   part    [heads, splits, stride]: the weighted sum of the values, then the maximum m and the sum l of a split
-//   done    [heads/group * gridDim.z]: blocks of a head that have ended; 0 before and after
+//   q, out   [heads, 1, d]
+//   k, v     [heads/group, t, d]
+//   part     [heads, splits, stride]: the weighted sum of the values, then the maximum m and the sum l of a split; 0 before and after
+//   tickets  [heads/group * gridDim.z]: blocks of a head that have begun; 0 before and after
 //
-// A block of 4 warps makes G query heads that share a key head, so that keys and values are read from memory once. Tiles
-// of keys and values pass through a ring in shared memory. Scores: warp w multiplies the w-th quarter of the columns, a
-// lane has a key of its own, nothing is exchanged but four parts of a sum. Every warp then makes the weights of the tile for
-// itself, and the weighted sum of its quarter of the values. A tile's own sum is made first and then added, so that no
-// chain of roundings is longer than a tile plus the number of tiles.
+// A block of 4 warps makes G query heads that share a key head, so that keys and values are read from memory once, straight to
+// registers. L lanes read a row and take U keys at a time. Their G*U scores are summed over the lanes so that each lane ends with one of
+// them, and does what follows once. Lanes that share rows keep an online softmax of their own: warps wait for nobody
+// until their keys are through. The weighted values of U keys are added up by themselves first, so that chains of roundings are short.
 //
-// Versions: 1. groups of 8 or 16 threads a key, keys and values from memory to registers, parts joined by a second
-// launch: 4.4 TB/s at 65536 keys, 32 heads of 128 (H200), but 2.7 with four query heads a key head, where registers ran short;
-// 16 us at 128 keys. 2. this.
+// Versions, for 32 heads of 128 on an H200: 1. groups of 8 lanes a key, all lanes with all scores, parts joined by a second launch: with
+// four query heads to a key head registers ran short. 2. tiles through a ring in shared memory: 3.94 TB/s at 65536 keys, 15.9 us at 1024; with 8
+// key heads, 3.40 TB/s. 3. this: 4.40 TB/s, 13.0 us, 3.9 TB/s, of which 1 us by kernels that come before the last has ended (begin). 4. parts that
+// say themselves when they are there: 11.5 us at 1024 keys. Left out: joining the parts of a cluster of blocks through shared memory (a cluster of
+// 4 or 8 does not fill the chip: 18 us), having the L2 fetch the first keys while the kernel before still runs (14.8 us).
 
-#include "async.cuh"
 #include "common.cuh"
 
+// A Flagged number is written, and read, as 8 bytes at once: so no number is read before it is there, and nobody needs to wait until what
+// was written can be read, or for a word that says so. Where it is read it is empty again.
+struct Flagged {
+	float x;
+	unsigned full;
+};
 struct Decode {
 	Progress progress;
 	View out, q, k, v;
-	float *part;
-	unsigned *done;
+	Flagged *part;
+	unsigned *tickets;
 	unsigned heads, t, d, group;
 	unsigned splits, keys; // keys of a split
-	unsigned stages, stride;
+	unsigned stride;
 	float scale;
-	int vec;
+	int vec, reserved;
 };
 
-#define DECODE_BLOCK 128
-
-// Sizes for head dim D and G query heads, in floats. The host computes the same (decode.go).
-template <int D, int G> struct DecodeTile {
-	static constexpr int KEYS = D > 128 ? 16 : 32;  // of a tile
-	static constexpr int LANES = 32 / KEYS;         // to a key, each with a share of the warp's columns
-	static constexpr int Q = D / 4;                 // columns of a warp
-	static constexpr int C = Q % 32 == 0 ? 32 : Q % 16 == 0 ? 16 : 8; // lanes to a row of values
-	static constexpr int SETS = 32 / C;             // rows that a warp reads at a time
-	static constexpr int N = Q / C;                 // columns a lane
-	static constexpr int KS = D + 4, VS = D + (SETS > 1 ? C : 0); // strides without bank conflicts
-	static constexpr int STAGE = KEYS * (KS + VS);
-	static constexpr int FIXED = G * D + 4 * G * 32 + 4 * G * KEYS; // queries, parts of scores, weights
-};
-
-template <int D, int G> struct DecodeBlock : DecodeTile<D, G> {
-	using T = DecodeTile<D, G>;
-	float m[G], l[G], acc[G][T::N]; // l: of this lane's keys
-
-	// fetch starts the copies of a tile.
-	static __device__ __forceinline__ void fetch(const Decode &p, float *stage, unsigned kv, unsigned key0, unsigned to) {
-		float *k = stage, *v = stage + T::KEYS * T::KS;
+// sumShared sums M values over L lanes, which each have their own of every value. Lane l of the L ends with that of value l / (L/M).
+template <int M, int L> __device__ __forceinline__ float sumShared(const float x[M]) {
+	if constexpr (L == 1)
+		return x[0];
+	else if constexpr (M == 1) {
+		float sum = x[0] + __shfl_xor_sync(~0u, x[0], L / 2);
+		return sumShared<1, L / 2>(&sum);
+	} else {
+		bool upper = threadIdx.x & (L / 2);
+		float half[M / 2];
 #pragma unroll
-		for (int i = 0; i < T::KEYS * D / 4 / DECODE_BLOCK; i++) {
-			int piece = i * DECODE_BLOCK + threadIdx.x, key = piece / (D / 4), c = piece % (D / 4) * 4;
-			bool real = key0 + key < to;
-			const float *kr = at(p.k, kv, real ? key0 + key : key0), *vr = at(p.v, kv, real ? key0 + key : key0);
-			if (p.vec) {
-				bool valid = real && c < (int)p.d;
-				copyAsync<16>(k + key * T::KS + c, valid ? kr + c : kr, valid);
-				copyAsync<16>(v + key * T::VS + c, valid ? vr + c : vr, valid);
-			} else {
-#pragma unroll
-				for (int j = 0; j < 4; j++) {
-					bool valid = real && c + j < (int)p.d;
-					copyAsync<4>(k + key * T::KS + c + j, valid ? kr + c + j : kr, valid);
-					copyAsync<4>(v + key * T::VS + c + j, valid ? vr + c + j : vr, valid);
-				}
-			}
-		}
+		for (int i = 0; i < M / 2; i++) half[i] = (upper ? x[i + M / 2] : x[i]) + __shfl_xor_sync(~0u, upper ? x[i] : x[i + M / 2], L / 2);
+		return sumShared<M / 2, L / 2>(half);
 	}
+}
 
-	// scores writes this warp's part of the scores of a tile.
-	__device__ __forceinline__ void scores(const float *q, const float *k, float *parts) {
-		int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-		constexpr int COLUMNS = T::Q / T::LANES;
-		int c0 = warp * T::Q + lane / T::KEYS * COLUMNS;
-		const float *row = k + lane % T::KEYS * T::KS + c0;
-		float sum[G] = {};
-#pragma unroll
-		for (int c = 0; c < COLUMNS; c += 4) {
-			float4 x = *(const float4 *)(row + c);
-#pragma unroll
-			for (int g = 0; g < G; g++) {
-				float4 y = *(const float4 *)(q + g * D + c0 + c);
-				sum[g] += x.x * y.x;
-				sum[g] += x.y * y.y;
-				sum[g] += x.z * y.z;
-				sum[g] += x.w * y.w;
-			}
-		}
-#pragma unroll
-		for (int g = 0; g < G; g++) parts[(warp * G + g) * 32 + lane] = sum[g];
-	}
+// DecodeState is the online softmax of G heads over the keys that L lanes have seen. m and l are of the head whose scores the lane gets,
+// l of those keys alone; acc is of the lane's columns.
+template <int D, int G, int L, int U> struct DecodeState {
+	static constexpr int N = D / 4 / L, M = G * U, EACH = L / M; // EACH lanes have the same score
+	float m, l;
+	float4 acc[G][N];
 
-	// weigh makes the weights of a tile of n keys, for this warp's own use, and moves m and l on. keep[g] is what the sums
-	// so far must be multiplied by. The keys of one set of lanes stand together.
-	__device__ __forceinline__ void weigh(const float *parts, float *weights, float scale, int n, float keep[G]) {
-		int lane = threadIdx.x % 32, key = lane % T::KEYS;
-		int place = key % T::SETS * (T::KEYS / T::SETS) + key / T::SETS;
-#pragma unroll
-		for (int g = 0; g < G; g++) {
-			float s = 0;
-#pragma unroll
-			for (int i = 0; i < 4 * T::LANES; i++)
-				s += parts[(i / T::LANES * G + g) * 32 + i % T::LANES * T::KEYS + key];
-			s = key < n ? s * scale : NEG_INF;
-			float max = fmaxf(m[g], Warp<32>::max(s)), w = expf(s - base(max));
-			keep[g] = expf(m[g] - base(max));
-			l[g] = l[g] * keep[g] + w;
-			m[g] = max;
-			weights[g * T::KEYS + place] = w; // lanes of one key write the same
-		}
-		__syncwarp();
-	}
-
-	// values adds the weighted values of a tile.
-	__device__ __forceinline__ void values(const float *weights, const float *v, const float keep[G]) {
-		int warp = threadIdx.x / 32, lane = threadIdx.x % 32, set = lane / T::C;
-		const float *from = v + set * T::VS + warp * T::Q + lane % T::C;
-		weights += set * (T::KEYS / T::SETS);
-		float sum[G][T::N] = {};
-#pragma unroll
-		for (int i = 0; i < T::KEYS / T::SETS; i += 4) {
-			float x[4][T::N];
-#pragma unroll
-			for (int j = 0; j < 4; j++)
-#pragma unroll
-				for (int n = 0; n < T::N; n++) x[j][n] = from[(i + j) * T::SETS * T::VS + n * T::C];
-#pragma unroll
-			for (int g = 0; g < G; g++) {
-				float4 w = *(const float4 *)(weights + g * T::KEYS + i);
-#pragma unroll
-				for (int n = 0; n < T::N; n++) {
-					sum[g][n] += w.x * x[0][n];
-					sum[g][n] += w.y * x[1][n];
-					sum[g][n] += w.z * x[2][n];
-					sum[g][n] += w.w * x[3][n];
-				}
-			}
-		}
+	__device__ __forceinline__ void clear() {
+		m = NEG_INF, l = 0;
 #pragma unroll
 		for (int g = 0; g < G; g++)
 #pragma unroll
-			for (int n = 0; n < T::N; n++) acc[g][n] = acc[g][n] * keep[g] + sum[g][n];
+			for (int n = 0; n < N; n++) acc[g][n] = make_float4(0, 0, 0, 0);
+	}
+
+	static __device__ __forceinline__ void read(float4 x[U][N], const View &v, unsigned kv, unsigned key0, unsigned to, int d, bool vec) {
+#pragma unroll
+		for (int u = 0; u < U; u++) {
+			unsigned key = key0 + u * (32 / L);
+			const float *row = at(v, kv, key);
+#pragma unroll
+			for (int n = 0; n < N; n++)
+				x[u][n] = load4(row, (n * L + threadIdx.x % L) * 4, key < to ? d : 0, vec);
+		}
+	}
+
+	// keys takes U keys in, of which the first n exist.
+	__device__ __forceinline__ void keys(const float4 q[G][N], const float4 k[U][N], const float4 v[U][N], int n, float scale) {
+		float x[M];
+#pragma unroll
+		for (int g = 0; g < G; g++)
+#pragma unroll
+			for (int u = 0; u < U; u++) {
+				float sum = 0;
+#pragma unroll
+				for (int i = 0; i < N; i++) {
+					sum += q[g][i].x * k[u][i].x;
+					sum += q[g][i].y * k[u][i].y;
+					sum += q[g][i].z * k[u][i].z;
+					sum += q[g][i].w * k[u][i].w;
+				}
+				x[g * U + u] = sum;
+			}
+		int lane = threadIdx.x % 32, own = lane % L / EACH;
+		float s = sumShared<M, L>(x) * scale;
+		if (own % U >= n) s = NEG_INF;
+		float max = s;
+#pragma unroll
+		for (int d = U / 2; d > 0; d /= 2) max = fmaxf(max, __shfl_xor_sync(~0u, max, d * EACH));
+		max = fmaxf(max, m);
+		float w = expf(s - base(max));
+		if (__any_sync(~0u, max != m)) {
+			float keep = expf(m - base(max));
+			l *= keep;
+			m = max;
+#pragma unroll
+			for (int g = 0; g < G; g++) {
+				float f = __shfl_sync(~0u, keep, lane / L * L + g * U * EACH);
+#pragma unroll
+				for (int i = 0; i < N; i++) acc[g][i].x *= f, acc[g][i].y *= f, acc[g][i].z *= f, acc[g][i].w *= f;
+			}
+		}
+		l += w;
+#pragma unroll
+		for (int g = 0; g < G; g++) {
+			float4 sum[N];
+#pragma unroll
+			for (int u = 0; u < U; u++) {
+				float f = __shfl_sync(~0u, w, lane / L * L + (g * U + u) * EACH);
+#pragma unroll
+				for (int i = 0; i < N; i++) {
+					if (u == 0)
+						sum[i] = make_float4(f * v[u][i].x, f * v[u][i].y, f * v[u][i].z, f * v[u][i].w);
+					else
+						sum[i].x += f * v[u][i].x, sum[i].y += f * v[u][i].y, sum[i].z += f * v[u][i].z, sum[i].w += f * v[u][i].w;
+				}
+			}
+#pragma unroll
+			for (int i = 0; i < N; i++) acc[g][i].x += sum[i].x, acc[g][i].y += sum[i].y, acc[g][i].z += sum[i].z, acc[g][i].w += sum[i].w;
+		}
 	}
 };
 
-// joinSplits has the block that ends last join the parts of its heads. Several warps share the splits of a head where there
-// are fewer heads than warps.
-template <int D, int G> __device__ __forceinline__ void joinSplits(const Decode &p, unsigned head0, int heads, float *shared) {
-	__shared__ bool last;
-	unsigned *done = p.done + blockIdx.y * gridDim.z + blockIdx.z;
-	__threadfence(); // this block's part is there before it counts as done
+// What the blocks of a cluster (Hopper) read of each other's shared memory, and where they wait for each other. Elsewhere a cluster is one block.
+__device__ __forceinline__ void clusterSync(unsigned cluster) {
+#if __CUDA_ARCH__ >= 900
+	if (cluster > 1) {
+		asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+		return;
+	}
+#endif
 	__syncthreads();
-	if (threadIdx.x == 0) last = atomicAdd(done, 1) == p.splits - 1;
-	__syncthreads();
-	if (!last) return;
-	__threadfence();
+}
+__device__ __forceinline__ float4 clusterLoad(const float *shared, unsigned rank, unsigned cluster) {
+#if __CUDA_ARCH__ >= 900
+	if (cluster > 1) {
+		float4 x;
+		asm volatile("{ .reg .u32 a; mapa.shared::cluster.u32 a, %4, %5; ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [a]; }"
+		             : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+		             : "r"((unsigned)__cvta_generic_to_shared(shared)), "r"(rank));
+		return x;
+	}
+#endif
+	return *(const float4 *)shared;
+}
 
-	constexpr int WARPS = G >= 4 ? 1 : 4 / G; // to a head
-	constexpr int N = (D + 127) / 128;        // pieces of 4 columns a lane
-	int warp = threadIdx.x / 32, lane = threadIdx.x % 32, share = warp % WARPS;
-	for (int g0 = 0; g0 < heads; g0 += 4 / WARPS) {
-		int g = g0 + warp / WARPS;
-		float l = 0, sum[N][4] = {};
-		if (g < heads) {
-			const float *part = p.part + (i64)(head0 + g) * p.splits * p.stride, *ml = part + p.stride - 4;
-			float m = NEG_INF;
-			for (unsigned i = lane; i < p.splits; i += 32) m = fmaxf(m, __ldcg(ml + (i64)i * p.stride));
-			m = base(Warp<32>::max(m));
-#pragma unroll 4
-			for (unsigned i = share; i < p.splits; i += WARPS) {
-				float4 end = __ldcg((const float4 *)(ml + (i64)i * p.stride));
-				float f = expf(end.x - m);
-				l += end.y * f;
+// join makes one state of N: piece x of the weighted values, from column c, and their m and l, which stand from column d on. State j begins at
+// from + j * stride.
+template <int N> __device__ __forceinline__ void join(const float *from, int stride, int c, int d, float4 &x, float &m, float &l) {
+	float2 ends[N];
+	m = NEG_INF, l = 0;
 #pragma unroll
-				for (int n = 0; n < N; n++) {
-					unsigned c = (n * 32 + lane) * 4;
-					if (c >= p.stride - 4) continue;
-					float4 x = __ldcg((const float4 *)(part + (i64)i * p.stride + c));
-					sum[n][0] += x.x * f, sum[n][1] += x.y * f, sum[n][2] += x.z * f, sum[n][3] += x.w * f;
+	for (int j = 0; j < N; j++) {
+		ends[j] = *(const float2 *)(from + j * stride + d);
+		m = fmaxf(m, ends[j].x);
+	}
+	x = make_float4(0, 0, 0, 0);
+#pragma unroll
+	for (int j = 0; j < N; j++) {
+		float f = expf(ends[j].x - base(m));
+		float4 y = *(const float4 *)(from + j * stride + c);
+		l += f * ends[j].y;
+		x.x += f * y.x, x.y += f * y.y, x.z += f * y.z, x.w += f * y.w;
+	}
+}
+
+
+__device__ __forceinline__ void send(Flagged *to, float x, float y) {
+#ifdef EMULATED
+	to[0] = {x, 1}, to[1] = {y, 1};
+#else
+	asm volatile("{ .reg .b64 a, b; mov.b64 a, {%1, %3}; mov.b64 b, {%2, %3}; st.volatile.global.v2.b64 [%0], {a, b}; }" ::"l"(to), "r"(__float_as_int(x)),
+	             "r"(__float_as_int(y)), "r"(1) : "memory");
+#endif
+}
+__device__ __forceinline__ bool received(const Flagged *from, float2 &x) {
+#ifdef EMULATED
+	x = make_float2(from[0].x, from[1].x);
+	return from[0].full && from[1].full;
+#else
+	unsigned a, b, c, d;
+	asm volatile("{ .reg .b64 a, b; ld.volatile.global.v2.b64 {a, b}, [%4]; mov.b64 {%0, %1}, a; mov.b64 {%2, %3}, b; }"
+	             : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(from) : "memory");
+	x = make_float2(__int_as_float(a), __int_as_float(c));
+	return b & d;
+#endif
+}
+__device__ __forceinline__ void empty(Flagged *at) { *(float4 *)at = make_float4(0, 0, 0, 0); } // two of them
+
+// joinSplits has one block join the parts of its heads, as they come. Several threads share the splits of a pair of columns.
+template <int D, int G, int THREADS> __device__ __forceinline__ void joinSplits(const Decode &p, unsigned head0, int heads, float *shared) {
+	constexpr int FLAGGED = 8; // that a thread asks for at a time
+	constexpr int ITEMS = G * D / 2, SHARES = ITEMS < THREADS ? THREADS / ITEMS : 1, STRIDE = D + 4;
+	Flagged *parts = p.part + (i64)head0 * p.splits * p.stride;
+	int share = threadIdx.x / ITEMS % SHARES;
+	for (int i = SHARES > 1 ? threadIdx.x % ITEMS : threadIdx.x; i < ITEMS; i += THREADS) {
+		int g = i / (D / 2), c = i % (D / 2) * 2;
+		if (g >= heads) break;
+		float m = NEG_INF, l = 0;
+		float2 sum = make_float2(0, 0);
+		bool real = c < (int)p.stride - 2;
+		for (unsigned split = share; split < p.splits; split += FLAGGED * SHARES) {
+			float2 x[FLAGGED], end[FLAGGED];
+			bool missing = true;
+			while (missing) {
+				missing = false;
+#pragma unroll
+				for (int j = 0; j < FLAGGED; j++) {
+					unsigned at = min(split + j * SHARES, p.splits - 1);
+					const Flagged *part = parts + ((i64)g * p.splits + at) * p.stride;
+					missing |= !received(part + p.stride - 2, end[j]);
+					x[j] = make_float2(0, 0);
+					if (real) missing |= !received(part + c, x[j]);
 				}
 			}
-		}
-		float *mine = shared + warp * (N * 128 + 4);
+			float max = m;
 #pragma unroll
-		for (int n = 0; n < N; n++)
+			for (int j = 0; j < FLAGGED; j++) {
+				if (split + j * SHARES >= p.splits) end[j].x = NEG_INF, end[j].y = 0, x[j] = make_float2(0, 0);
+				max = fmaxf(max, end[j].x);
+			}
+			float keep = expf(m - base(max));
+			m = max;
+			l *= keep, sum.x *= keep, sum.y *= keep;
 #pragma unroll
-			for (int i = 0; i < 4; i++) mine[(n * 32 + lane) * 4 + i] = sum[n][i];
-		if (lane == 0) mine[N * 128] = l;
-		__syncthreads();
-		if (g < heads) {
-			const float *first = shared + (warp - share) * (N * 128 + 4);
-			for (unsigned c = share * 32 + lane; c < p.d; c += WARPS * 32) {
-				float x = 0, all = 0;
-#pragma unroll
-				for (int w = 0; w < WARPS; w++) x += first[w * (N * 128 + 4) + c], all += first[w * (N * 128 + 4) + N * 128];
-				at(p.out, head0 + g, 0)[c] = x / all;
+			for (int j = 0; j < FLAGGED; j++) {
+				float f = expf(end[j].x - base(max));
+				l += f * end[j].y, sum.x += f * x[j].x, sum.y += f * x[j].y;
 			}
 		}
-		__syncthreads();
+		float *state = shared + (share * G + g) * STRIDE;
+		*(float2 *)(state + c) = sum;
+		if (c == 0) *(float2 *)(state + D) = make_float2(m, l);
 	}
-	if (threadIdx.x == 0) *done = 0;
-}
-
-template <int D, int G> __device__ __forceinline__ void decode(const Decode &p) {
-	using T = DecodeTile<D, G>;
-	extern __shared__ __align__(16) float shared[];
-	float *q = shared, *parts = q + G * D, *weights = parts + 4 * G * 32, *ring = weights + 4 * G * T::KEYS;
-	int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-	weights += warp * G * T::KEYS;
-	unsigned split = blockIdx.x, kv = blockIdx.y, head0 = kv * p.group + blockIdx.z * G;
-	int heads = min(G, (int)(p.group - blockIdx.z * G));
-	unsigned from = split * p.keys, to = min(from + p.keys, p.t), tiles = (to - from + T::KEYS - 1) / T::KEYS;
-
-	for (unsigned i = 0; i < p.stages; i++) {
-		if (i < tiles) DecodeBlock<D, G>::fetch(p, ring + i * T::STAGE, kv, from + i * T::KEYS, to);
-		commitAsync();
-	}
-	for (int i = threadIdx.x; i < G * D / 4; i += DECODE_BLOCK) {
+	__syncthreads();
+	for (int i = threadIdx.x; i < heads * D / 4; i += THREADS) {
 		int g = i / (D / 4), c = i % (D / 4) * 4;
-		*(float4 *)(q + g * D + c) = g < heads ? load4(at(p.q, head0 + g, 0), c, p.d, p.vec) : make_float4(0, 0, 0, 0);
+		float4 x;
+		float m, l;
+		join<SHARES>(shared + g * STRIDE, G * STRIDE, c, D, x, m, l);
+		store4(at(p.out, head0 + g, 0), c, p.d, p.vec, make_float4(x.x / l, x.y / l, x.z / l, x.w / l));
 	}
-	DecodeBlock<D, G> b;
-#pragma unroll
-	for (int g = 0; g < G; g++) {
-		b.m[g] = NEG_INF, b.l[g] = 0;
-#pragma unroll
-		for (int n = 0; n < T::N; n++) b.acc[g][n] = 0;
-	}
-	unsigned slot = 0;
-	for (unsigned tile = 0; tile < tiles; tile++) {
-		float *stage = ring + slot * T::STAGE, keep[G];
-		unsigned key0 = from + tile * T::KEYS;
-		waitAsync(p.stages - 1);
-		__syncthreads();
-		b.scores(q, stage, parts);
-		__syncthreads();
-		b.weigh(parts, weights, p.scale, (int)min(to - key0, (unsigned)T::KEYS), keep);
-		b.values(weights, stage + T::KEYS * T::KS, keep);
-		__syncthreads();
-		if (tile + p.stages < tiles) DecodeBlock<D, G>::fetch(p, stage, kv, key0 + p.stages * T::KEYS, to);
-		commitAsync();
-		if (++slot == p.stages) slot = 0;
-	}
-
-#pragma unroll
-	for (int g = 0; g < G; g++) {
-		float l = Warp<T::KEYS>::sum(b.l[g]);
-		bool real = g < heads;
-		float *part = p.part + ((i64)(head0 + g) * p.splits + split) * p.stride;
-#pragma unroll
-		for (int n = 0; n < T::N; n++) {
-			float x = b.acc[g][n];
-#pragma unroll
-			for (int d = T::C; d < 32; d *= 2) x += __shfl_xor_sync(~0u, x, d);
-			unsigned c = warp * T::Q + n * T::C + lane % T::C;
-			if (!real || lane >= T::C) continue;
-			if (p.splits > 1 && c < p.stride - 4) part[c] = x;
-			if (p.splits == 1 && c < p.d) at(p.out, head0 + g, 0)[c] = x / l;
-		}
-		if (real && p.splits > 1 && threadIdx.x == 0) part[p.stride - 4] = b.m[g], part[p.stride - 3] = l;
-	}
-	if (p.splits > 1) joinSplits<D, G>(p, head0, heads, shared);
+	for (unsigned i = threadIdx.x; i < heads * p.splits * p.stride / 2; i += THREADS) empty(parts + 2 * i);
+	if (threadIdx.x == 0) p.tickets[blockIdx.y * gridDim.z + blockIdx.z] = 0;
 }
 
-#define DECODE(D, G)                                                                                                   \
-	extern "C" __global__ void __launch_bounds__(DECODE_BLOCK) decode_##D##_##G(const __grid_constant__ Decode p) {     \
-		begin(p.progress);                                                                                             \
-		decode<D, G>(p);                                                                                               \
+template <int D, int G, int L, int U, int THREADS> __device__ __forceinline__ void decode(const Decode &p) {
+	using State = DecodeState<D, G, L, U>;
+	constexpr int N = State::N, SETS = THREADS / L, WARPS = THREADS / 32, STRIDE = D + 4; // STRIDE: of a set's state
+	constexpr int SHARES = G * D / 2 < THREADS ? THREADS / (G * D / 2) : 1;
+	__shared__ __align__(16) float shared[(SETS > SHARES ? SETS : SHARES) * G * STRIDE];
+	__shared__ unsigned ticket;
+	unsigned split = blockIdx.x, kv = blockIdx.y, head0 = kv * p.group + blockIdx.z * G, mine = 0;
+	int heads = min(G, (int)(p.group - blockIdx.z * G)), lane = threadIdx.x % L, set = threadIdx.x / L;
+	unsigned to = min((split + 1) * p.keys, p.t);
+	constexpr int WARP = 32 / L * U; // keys that a warp takes at a time
+
+	// The block with the last ticket joins the parts: the others have begun, so that it does not wait in vain.
+	if (p.splits > 1 && threadIdx.x == 0) mine = atomicAdd(p.tickets + blockIdx.y * gridDim.z + blockIdx.z, 1);
+	State state;
+	state.clear();
+	float4 q[G][N];
+#pragma unroll
+	for (int g = 0; g < G; g++)
+#pragma unroll
+		for (int n = 0; n < N; n++)
+			q[g][n] = g < heads ? load4(at(p.q, head0 + g, 0), (n * L + lane) * 4, p.d, p.vec) : make_float4(0, 0, 0, 0);
+	for (unsigned warp0 = split * p.keys + threadIdx.x / 32 * WARP; warp0 < to; warp0 += WARPS * WARP) {
+		float4 k[U][N], v[U][N];
+		unsigned key0 = warp0 + threadIdx.x % 32 / L;
+		State::read(k, p.k, kv, key0, to, p.d, p.vec);
+		State::read(v, p.v, kv, key0, to, p.d, p.vec);
+		state.keys(q, k, v, key0 < to ? ((int)(to - key0) + 32 / L - 1) / (32 / L) : 0, p.scale);
 	}
-#define DECODES(D) DECODE(D, 1) DECODE(D, 2) DECODE(D, 4) DECODE(D, 8)
-DECODES(32)
-DECODES(64)
-DECODES(96)
-DECODES(128)
-DECODES(192)
-DECODES(256)
+
+	// The sets of the block are joined: each leaves its state in shared memory.
+	float l = state.l;
+#pragma unroll
+	for (int d = U / 2; d > 0; d /= 2) l += __shfl_xor_sync(~0u, l, d * State::EACH);
+#pragma unroll
+	for (int g = 0; g < G; g++) {
+		float *mine = shared + (set * G + g) * STRIDE;
+#pragma unroll
+		for (int n = 0; n < N; n++) *(float4 *)(mine + (n * L + lane) * 4) = state.acc[g][n];
+		if (lane == g * U * State::EACH) *(float2 *)(mine + D) = make_float2(state.m, l);
+	}
+	if (threadIdx.x == 0) ticket = mine;
+	__syncthreads();
+	for (int i = threadIdx.x; i < heads * D / 4; i += THREADS) {
+		int g = i / (D / 4), c = i % (D / 4) * 4;
+		float4 x;
+		float m, l;
+		join<SETS>(shared + g * STRIDE, G * STRIDE, c, D, x, m, l);
+		if (p.splits == 1) {
+			store4(at(p.out, head0 + g, 0), c, p.d, p.vec, make_float4(x.x / l, x.y / l, x.z / l, x.w / l));
+			continue;
+		}
+		Flagged *part = p.part + ((i64)(head0 + g) * p.splits + split) * p.stride;
+		if (c < (int)p.stride - 2) send(part + c, x.x, x.y), send(part + c + 2, x.z, x.w);
+		if (c == 0) send(part + p.stride - 2, m, l);
+	}
+	if (p.splits == 1 || ticket != p.splits - 1) return;
+	__syncthreads(); // shared memory serves again
+	joinSplits<D, G, THREADS>(p, head0, heads, shared);
+}
+
+// L lanes a row, U keys at a time, BLOCKS blocks of THREADS on a multiprocessor. The host knows the last two (decode.go).
+#define DECODE(D, G, L, U, THREADS, BLOCKS)                                                                            \
+	extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) decode_##D##_##G(const __grid_constant__ Decode p) { \
+		begin(p.progress);                                                                                             \
+		decode<D, G, L, U, THREADS>(p);                                                                                \
+	}
+DECODE(32, 1, 8, 4, 128, 4)
+DECODE(32, 2, 8, 4, 128, 4)
+DECODE(32, 4, 8, 2, 128, 4)
+DECODE(32, 8, 8, 1, 128, 4)
+DECODE(64, 1, 16, 4, 128, 4)
+DECODE(64, 2, 16, 4, 128, 4)
+DECODE(64, 4, 16, 4, 256, 2)
+DECODE(64, 8, 16, 2, 128, 4)
+DECODE(128, 1, 16, 4, 128, 4)
+DECODE(128, 2, 32, 8, 128, 4)
+DECODE(128, 4, 32, 4, 256, 2)
+DECODE(128, 8, 32, 4, 128, 3)
+DECODE(256, 1, 32, 4, 128, 4)
+DECODE(256, 2, 32, 4, 128, 4)
+DECODE(256, 4, 32, 4, 128, 3)
+DECODE(256, 8, 32, 2, 128, 2)

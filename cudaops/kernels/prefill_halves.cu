@@ -178,7 +178,25 @@ template <int D, int M> struct HalvesWarp {
 		return CARE && __any_sync(~0u, more);
 	}
 
-	// save and join pass what a warp has made to another of the same rows.
+	// own takes in those of the 32 keys from key0 that this warp's rows see, the first of which is row0 + own.
+	template <int ROWS>
+	__device__ __forceinline__ void own(const Prefill &p, unsigned row0, int own, unsigned key0, unsigned keys, const half16 *q,
+	                                    const float *down, const half16 *tile, const float *factors) {
+		unsigned fewest = (unsigned)visible(row0 + own, p.t, p.causal, p.diagonal);
+		unsigned farthest = (unsigned)visible(row0 + own + 16 * M - 1, p.t, p.causal, p.diagonal);
+		if (key0 >= farthest || key0 >= keys) return;
+		if (key0 + 32 <= fewest && factors[TILE_KEYS + D] == 0) {
+			this->template keys<ROWS, false>(q, own, tile, key0 % TILE_KEYS, factors, down, nullptr, 0);
+			return;
+		}
+		int seen[2 * M], level = 0;
+#pragma unroll
+		for (int i = 0; i < 2 * M; i++)
+			seen[i] = (int)min(visible(row0 + own + i * 8 + threadIdx.x % 32 / 4, p.t, p.causal, p.diagonal) - key0, (i64)32);
+		while (this->template keys<ROWS, true>(q, own, tile, key0 % TILE_KEYS, factors, down, seen, level)) level++;
+	}
+
+	// save passes what a warp has made to others of the same rows, joined takes of PARTS such the COUNT pieces of 8 columns from n0 on.
 	static constexpr int FLOATS = (M * N * 4 + 4 * M) * 32;
 	__device__ __forceinline__ void save(float *to) const {
 		to += threadIdx.x % 32;
@@ -192,46 +210,57 @@ template <int D, int M> struct HalvesWarp {
 				for (int j = 0; j < 4; j++, to += 32) *to = out[i][n][j];
 		}
 	}
-	__device__ __forceinline__ void join(const float *from) {
-		from += threadIdx.x % 32;
+	template <int PARTS, int COUNT>
+	static __device__ __forceinline__ void joined(const float *from, int stride, int n0, float out[M][COUNT][4], float m[M][2], float l[M][2]) {
 #pragma unroll
 		for (int i = 0; i < M; i++) {
-			float keep[2], take[2];
+			const float *each = from + i * (128 + N * 128) + threadIdx.x % 32;
+			float f[PARTS][2];
 #pragma unroll
-			for (int r = 0; r < 2; r++, from += 64) {
-				float now = fmaxf(m[i][r], from[0]);
-				keep[r] = power2(m[i][r] - base(now));
-				take[r] = power2(from[0] - base(now));
-				m[i][r] = now;
-				l[i][r] = l[i][r] * keep[r] + from[32] * take[r];
+			for (int r = 0; r < 2; r++) {
+				m[i][r] = NEG_INF, l[i][r] = 0;
+#pragma unroll
+				for (int k = 0; k < PARTS; k++) m[i][r] = fmaxf(m[i][r], each[k * stride + r * 64]);
+#pragma unroll
+				for (int k = 0; k < PARTS; k++) {
+					f[k][r] = power2(each[k * stride + r * 64] - base(m[i][r]));
+					l[i][r] += each[k * stride + r * 64 + 32] * f[k][r];
+				}
 			}
 #pragma unroll
-			for (int n = 0; n < N; n++)
+			for (int n = 0; n < COUNT; n++)
 #pragma unroll
-				for (int j = 0; j < 4; j++, from += 32) out[i][n][j] = out[i][n][j] * keep[j / 2] + *from * take[j / 2];
+				for (int j = 0; j < 4; j++) {
+					out[i][n][j] = 0;
+#pragma unroll
+					for (int k = 0; k < PARTS; k++) out[i][n][j] += each[k * stride + 128 + ((n0 + n) * 4 + j) * 32] * f[k][j / 2];
+				}
 		}
 	}
 
-	__device__ __forceinline__ void store(const Prefill &p, unsigned h, unsigned row0) {
+	// store writes COUNT pieces of 8 columns, from n0 on.
+	template <int COUNT>
+	static __device__ __forceinline__ void store(const Prefill &p, unsigned h, unsigned row0, int n0, const float out[M][COUNT][4],
+	                                             const float m[M][2], const float l[M][2]) {
 		int lane = threadIdx.x % 32;
 #pragma unroll
 		for (int i = 0; i < M; i++)
 #pragma unroll
 			for (int r = 0; r < 2; r++) {
-				float sum = Warp<4>::sum(l[i][r]);
+				float sum = Warp<4>::sum(l[i][r]), by = sum > 0 ? 1 / sum : 0;
 				unsigned row = row0 + i * 16 + r * 8 + lane / 4;
 				if (row >= p.s) continue;
 				float *to = at(p.out, h, row);
 				bool pairs = (p.d & 1) == 0 && ((unsigned long long)to & 7) == 0;
 #pragma unroll
-				for (int n = 0; n < N; n++) {
-					unsigned c = n * 8 + lane % 4 * 2;
-					float a = sum > 0 ? out[i][n][2 * r] / sum : 0, b = sum > 0 ? out[i][n][2 * r + 1] / sum : 0;
+				for (int n = 0; n < COUNT; n++) {
+					unsigned c = (n0 + n) * 8 + lane % 4 * 2;
+					float a = out[i][n][2 * r] * by, b = out[i][n][2 * r + 1] * by;
 					if (pairs && c < p.d) *(float2 *)(to + c) = make_float2(a, b);
 					if (!pairs && c < p.d) to[c] = a;
 					if (!pairs && c + 1 < p.d) to[c + 1] = b;
 				}
-				if (p.lse && lane % 4 == 0) p.lse[h * p.lseStride + row] = sum > 0 ? (m[i][r] + log2f(sum)) * LN2 : NEG_INF;
+				if (p.lse && n0 == 0 && lane % 4 == 0) p.lse[h * p.lseStride + row] = sum > 0 ? (m[i][r] + log2f(sum)) * LN2 : NEG_INF;
 			}
 	}
 };
@@ -239,16 +268,18 @@ template <int D, int M> struct HalvesWarp {
 // inFull is prefill as a function by itself, whose registers do not add to those of what calls it.
 template <int D, int R> __device__ __noinline__ void inFull(const Prefill &p, unsigned h, unsigned row0) { prefill<D, R>(p, h, row0); }
 
-// queries writes the rows from row0 of the queries as pairs: hi, then lo, [ROWS, D] by place each, and their factors, with the scale. It
-// says whether pairs do, for these rows and the first count tiles; every thread has then passed a barrier.
-template <int D, int ROWS>
-__device__ __forceinline__ bool queries(const PrefillHalves &all, unsigned h, unsigned row0, unsigned count, half16 *q, float *down,
-                                        float (*largest)[BLOCK / 32]) {
-	const Prefill &p = all.prefill;
-	int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-	unsigned kv = h / p.group;
-	float reach = 0, most = 0;
+// reached is the reach of the first count tiles: of those that this thread looks at.
+__device__ __forceinline__ float reached(const PrefillHalves &all, unsigned kv, unsigned count) {
+	float reach = 0;
 	for (unsigned i = threadIdx.x; i < count; i += BLOCK) reach = fmaxf(reach, all.reach[(i64)kv * all.count + i]);
+	return reach;
+}
+
+// queries writes the rows from row0 of the queries as pairs: hi, then lo, [ROWS, D] by place each, and their factors, with the scale. It
+// returns the largest magnitude that this thread has met.
+template <int D, int ROWS>
+__device__ __forceinline__ float queries(const Prefill &p, unsigned h, unsigned row0, half16 *q, float *down) {
+	float most = 0;
 #pragma unroll
 	for (int i = 0; i < ROWS * D / 4 / BLOCK; i++) {
 		int t = i * BLOCK + threadIdx.x, row = t / (D / 4), c = t % (D / 4) * 4;
@@ -265,16 +296,36 @@ __device__ __forceinline__ bool queries(const PrefillHalves &all, unsigned h, un
 		*(uint2 *)(to + ROWS * D) = lo;
 		if (c == 0) down[row] = s.down * (p.scale * LOG2E);
 	}
+	return most;
+}
+
+// pairsDo says whether pairs do for queries up to most and tiles of that reach, the largest of any thread's; every thread has then passed a
+// barrier.
+template <int D> __device__ __forceinline__ bool pairsDo(float reach, float most, float scale) {
+	__shared__ float largest[2][BLOCK / 32];
 	reach = Warp<32>::max(reach);
 	most = Warp<32>::max(most);
-	if (lane == 0) largest[0][warp] = reach, largest[1][warp] = most;
+	if (threadIdx.x % 32 == 0) largest[0][threadIdx.x / 32] = reach, largest[1][threadIdx.x / 32] = most;
 	__syncthreads();
 #pragma unroll
 	for (int i = 0; i < BLOCK / 32; i++) {
 		reach = fmaxf(reach, largest[0][i]);
 		most = fmaxf(most, largest[1][i]);
 	}
-	return reach * most * fabsf(p.scale) * D <= 16777216.f; // 2^24; NaN, no, where one is +Inf, the other 0
+	return reach * most * fabsf(scale) * D <= 16777216.f; // 2^24; NaN, no, where one is +Inf, the other 0
+}
+
+// finish joins what the warps of a group of rows have made, and writes the rows: a warp a share of the columns.
+template <int D, int M, int G>
+__device__ __forceinline__ void finish(const HalvesWarp<D, M> &w, const Prefill &p, unsigned h, unsigned row0, float *shared) {
+	using Rows = HalvesWarp<D, M>;
+	constexpr int PARTS = 8 / G, COUNT = Rows::N / PARTS;
+	int warp = threadIdx.x / 32, group = warp % G, n0 = warp / G * COUNT;
+	w.save(shared + warp * Rows::FLOATS);
+	__syncthreads();
+	float out[M][COUNT][4], m[M][2], l[M][2];
+	Rows::template joined<PARTS, COUNT>(shared + group * Rows::FLOATS, G * Rows::FLOATS, n0, out, m, l);
+	Rows::template store<COUNT>(p, h, row0 + group * 16 * M, n0, out, m, l);
 }
 
 template <int D, int M, int G> __device__ __forceinline__ void prefillHalves(const PrefillHalves &all) {
@@ -283,15 +334,15 @@ template <int D, int M, int G> __device__ __forceinline__ void prefillHalves(con
 	constexpr int TILE = 4 * TILE_KEYS * D, FACTORS = TILE_KEYS + D + 4;
 	constexpr int STAGE = STEP / TILE_KEYS * (TILE / 2 + FACTORS); // floats
 	extern __shared__ __align__(16) float shared[];
-	__shared__ float largest[2][BLOCK / 32];
 	half16 *q = (half16 *)shared; // [2][ROWS, D] by place
 	float *down = shared + ROWS * D, *stage = down + ROWS;
-	int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+	int warp = threadIdx.x / 32;
 	unsigned h = blockIdx.x, kv = h / p.group, row0 = (gridDim.y - 1 - blockIdx.y) * ROWS;
 	unsigned keys = (unsigned)visible(min(row0 + ROWS, p.s) - 1, p.t, p.causal, p.diagonal); // that any row of the block sees
 	unsigned count = (keys + TILE_KEYS - 1) / TILE_KEYS;
 
-	if (!queries<D, ROWS>(all, h, row0, count, q, down, largest)) {
+	float most = queries<D, ROWS>(p, h, row0, q, down);
+	if (!pairsDo<D>(reached(all, kv, count), most, p.scale)) {
 		inFull<D, ROWS / 16>(p, h, row0);
 		return;
 	}
@@ -316,9 +367,6 @@ template <int D, int M, int G> __device__ __forceinline__ void prefillHalves(con
 	HalvesWarp<D, M> w;
 	w.clear();
 	int own = warp % G * 16 * M, part = warp / G; // this warp's first row in the block, and which of the keys it takes
-	unsigned fewest = (unsigned)visible(row0 + own, p.t, p.causal, p.diagonal);
-	unsigned farthest = (unsigned)visible(row0 + own + 16 * M - 1, p.t, p.causal, p.diagonal);
-
 	unsigned steps = (keys + STEP - 1) / STEP;
 	if (steps > 0) load(0, stage);
 	commitAsync();
@@ -332,20 +380,8 @@ template <int D, int M, int G> __device__ __forceinline__ void prefillHalves(con
 		} else
 			waitAsync(0);
 		__syncthreads();
-		unsigned key0 = step * STEP + part * 32;
-		if (key0 < farthest && key0 < keys) {
-			const half16 *tile = (const half16 *)now + part / 2 * TILE;
-			const float *factors = now + STEP / TILE_KEYS * (TILE / 2) + part / 2 * FACTORS;
-			if (key0 + 32 <= fewest && factors[TILE_KEYS + D] == 0)
-				w.template keys<ROWS, false>(q, own, tile, part % 2 * 32, factors, down, nullptr, 0);
-			else {
-				int seen[2 * M], level = 0;
-#pragma unroll
-				for (int i = 0; i < 2 * M; i++)
-					seen[i] = (int)min(visible(row0 + own + i * 8 + lane / 4, p.t, p.causal, p.diagonal) - key0, (i64)32);
-				while (w.template keys<ROWS, true>(q, own, tile, part % 2 * 32, factors, down, seen, level)) level++;
-			}
-		}
+		const float *tile = now + part / 2 * (TILE / 2), *factors = now + STEP / TILE_KEYS * (TILE / 2) + part / 2 * FACTORS;
+		w.template own<ROWS>(p, row0, own, step * STEP + part * 32, keys, q, down, (const half16 *)tile, factors);
 		__syncthreads();
 		if (all.stages == 1 && step + 1 < steps) {
 			load(step + 1, stage);
@@ -353,12 +389,7 @@ template <int D, int M, int G> __device__ __forceinline__ void prefillHalves(con
 		}
 	}
 
-	if (part > 0) w.save(shared + (warp - G) * HalvesWarp<D, M>::FLOATS);
-	__syncthreads();
-	if (part > 0) return;
-#pragma unroll
-	for (int i = 0; i < K - 1; i++) w.join(shared + (i * G + warp) * HalvesWarp<D, M>::FLOATS);
-	w.store(p, h, row0 + own);
+	finish<D, M, G>(w, p, h, row0, shared);
 }
 
 #define PREFILL_HALVES(D, M, G)                                                                                            \

@@ -128,7 +128,7 @@ template <int D> __device__ __forceinline__ void prefillWarpgroup(const PrefillH
 	constexpr int ROWS = 128, TILE = 4 * TILE_KEYS * D, FACTORS = TILE_KEYS + D + 4;
 	constexpr int STAGE = TILE / 2 + (FACTORS + 255) / 256 * 256; // floats: tiles begin at multiples of 1024 bytes
 	extern __shared__ __align__(16) float shared[];
-	__shared__ float largest[2][BLOCK / 32], down[ROWS];
+	__shared__ float down[ROWS];
 	__shared__ Barrier full[2], used[2];
 	float *begin = shared + (1024 - sharedAddress(shared) % 1024) % 1024 / 4;
 	half16 *q = (half16 *)begin;
@@ -143,7 +143,8 @@ template <int D> __device__ __forceinline__ void prefillWarpgroup(const PrefillH
 		for (int i = 0; i < 2; i++) full[i].make(1), used[i].make(BLOCK);
 		barriersMade();
 	}
-	if (!queries<D, ROWS>(all, h, row0, count, q, down, largest)) {
+	float most = queries<D, ROWS>(p, h, row0, q, down);
+	if (!pairsDo<D>(reached(all, kv, count), most, p.scale)) {
 		inFull<D, ROWS / 16>(p, h, row0);
 		return;
 	}
@@ -193,14 +194,14 @@ template <int D> __device__ __forceinline__ void prefillWarpgroup(const PrefillH
 		used[tile % 2].arrive();
 	}
 
-	HalvesWarp<D, 1> rows;
+	float out[1][D / 8][4], m[1][2], l[1][2];
 #pragma unroll
 	for (int n = 0; n < D / 8; n++)
 #pragma unroll
-		for (int j = 0; j < 4; j++) rows.out[0][n][j] = w.out[n][j];
+		for (int j = 0; j < 4; j++) out[0][n][j] = w.out[n][j];
 #pragma unroll
-	for (int r = 0; r < 2; r++) rows.m[0][r] = w.m[r], rows.l[0][r] = w.l[r];
-	rows.store(p, h, row0 + first);
+	for (int r = 0; r < 2; r++) m[0][r] = w.m[r], l[0][r] = w.l[r];
+	HalvesWarp<D, 1>::template store<D / 8>(p, h, row0 + first, 0, out, m, l);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) prefill_warpgroup_64(const __grid_constant__ PrefillHalves p) {

