@@ -34,6 +34,8 @@ func cases() [][]benchCase {
 	one(contextCase(32, 128, 2048))
 	one(tinyCase())
 	one(pooledCase())
+	one(layerCase())
+	one(stepCase())
 	for _, g := range [][2]int{{16, 64}, {32, 128}} {
 		for _, s := range []int{128, 512, 1024, 4096, 16384} {
 			one(prefillCase(g[0], g[0], g[1], s, ""))
@@ -48,12 +50,15 @@ func cases() [][]benchCase {
 	}
 	for _, g := range [][3]int{{16, 16, 64}, {32, 32, 128}, {32, 8, 128}} {
 		for _, t := range []int{128, 1024, 8192, 65536} {
-			one(decodeCase(g[0], g[1], g[2], t))
+			one(decodeCase(g[0], g[1], g[2], t, ""))
 		}
 	}
-	one(decodeCase(64, 8, 128, 65536))
-	one(decodeCase(32, 1, 128, 65536))
-	one(decodeCase(2, 2, 64, 65536))
+	one(decodeCase(64, 8, 128, 65536, ""))
+	one(decodeCase(32, 1, 128, 65536, ""))
+	one(decodeCase(2, 2, 64, 65536, ""))
+	for _, kind := range []string{"amp4", "positive", "denormal", "spread"} {
+		one(decodeCase(8, 8, 128, 8192, kind))
+	}
 	return all
 }
 
@@ -390,14 +395,14 @@ func prefillCase(h, kv, d, s int, kind string) benchCase {
 	}
 }
 
-func decodeCase(h, kv, d, t int) benchCase {
+func decodeCase(h, kv, d, t int, kind string) benchCase {
 	scale := 1 / math.Sqrt(float64(d))
 	return benchCase{
-		row:   row{Op: "decode", H: h, KV: kv, D: d, T: t},
+		row:   row{Op: "decode", Input: kind, H: h, KV: kv, D: d, T: t},
 		bytes: attentionBytes(h, kv, d, 1, t), flops: 4 * float64(h*d*t), inputs: attentionBytes(h, kv, d, 1, t),
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
-			hq, hk, hv, bufs, err := p.attention(m, sets, h, kv, d, 1, t, "")
+			hq, hk, hv, bufs, err := p.attention(m, sets, h, kv, d, 1, t, kind)
 			if err != nil {
 				return p, err
 			}

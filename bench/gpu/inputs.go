@@ -41,13 +41,15 @@ func parallel(n int, f func(from, to int)) {
 	wg.Wait()
 }
 
-// shaped changes normal values to those of a kind of input: "" as they are, "amp4" four times as large, "positive" absolute, "denormal"
+// shaped changes normal values to those of a kind of input: "" as they are, "amp4" four times as large, "weights" a 64th, "positive" absolute, "denormal"
 // with every 17th 2^-130 times as large, "spread" with powers of two from 1 to 2^-24 in turn.
 func shaped(x []float32, kind string) []float32 {
 	for i, v := range x {
 		switch kind {
 		case "amp4":
 			x[i] = 4 * v
+		case "weights": // 4096 inputs to a sum: its size is theirs
+			x[i] = v / 64
 		case "positive":
 			x[i] = float32(math.Abs(float64(v)))
 		case "denormal":

@@ -131,7 +131,14 @@ func run(ordinal int, only, way, out, peer, commit string) error {
 	for _, row := range r.Rows {
 		fmt.Println(row.line())
 	}
-	return r.store(out)
+	if err := r.store(out); err != nil {
+		return err
+	}
+	fmt.Println()
+	if fell := judged(r.Rows); fell > 0 {
+		return fmt.Errorf("%d rows fall short of what they must reach", fell)
+	}
+	return nil
 }
 
 // chosen reports whether the name of a row begins with one of a list.

@@ -27,15 +27,50 @@ func dot(x, y []float32) (sum float64) {
 }
 
 // turned is a row after RoPE over all of it, half-split, base 10000.
-func turned(x []float32, position int) []float64 {
+func turned(x []float32, position int) []float64 { return turnedWide(widen(x), position) }
+
+func turnedWide(x []float64, position int) []float64 {
 	n := len(x) / 2
 	y := make([]float64, len(x))
 	for i := range n {
 		sin, cos := math.Sincos(float64(position) * math.Pow(10000, -2*float64(i)/float64(len(x))))
-		a, b := float64(x[i]), float64(x[i+n])
+		a, b := x[i], x[i+n]
 		y[i], y[i+n] = a*cos-b*sin, b*cos+a*sin
 	}
 	return y
+}
+
+// times is x w^T for n rows of weights.
+func times(x []float64, w []float32, n int) []float64 {
+	y := make([]float64, n)
+	parallel(n, func(from, to int) {
+		for i := from; i < to; i++ {
+			var s [4]float64
+			for j, v := range w[i*len(x):][:len(x)] {
+				s[j&3] += x[j] * float64(v)
+			}
+			y[i] = s[0] + s[1] + (s[2] + s[3])
+		}
+	})
+	return y
+}
+
+// attentionWide is one query over all of some keys and values.
+func attentionWide(q []float64, k, v [][]float64, scale float64) []float64 {
+	p := make([]float64, len(k))
+	for j := range p {
+		for i, x := range q {
+			p[j] += scale * x * k[j][i]
+		}
+	}
+	softmax(p, len(p))
+	out := make([]float64, len(q))
+	for j, w := range p {
+		for i, x := range v[j] {
+			out[i] += w * x
+		}
+	}
+	return out
 }
 
 // softmax replaces a row by its softmax over the first n columns.
