@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	samples = 41
+	samples = 21
 	sample  = 5 * time.Millisecond  // at least, unless one run takes longer; short, so that some are undisturbed where other work shares the cores
 	pause   = 10 * time.Millisecond // between turns, in which the threads of the one before go to sleep
 )
