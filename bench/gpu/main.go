@@ -62,7 +62,10 @@ type row struct {
 	PeerRelL2  float64 `json:"peer_rel_l2,omitempty"`
 	MaxRel     float64 `json:"max_rel,omitempty"` // the largest relative error of a cell
 	PeerMaxRel float64 `json:"peer_max_rel,omitempty"`
-	PeakBytes  int64   `json:"peak_bytes,omitempty"` // in use, for an append that grows; of the largest allocation, for a pooled view
+	AllMaxRel  float64 `json:"all_max_rel,omitempty"` // the same over all cells, where float64 took the GPU
+	PeakBytes  int64   `json:"peak_bytes,omitempty"`  // in use, for an append that grows; of the largest allocation, for a pooled view
+
+	Picture []float32 `json:"picture,omitempty"` // for the peer to compare with float64; not stored
 }
 
 func main() {
@@ -188,6 +191,7 @@ func (r *report) addPeers(script string) error {
 			MS     float64 `json:"ms"`
 			RelL2  float64 `json:"rel_l2"`
 			MaxRel float64 `json:"max_rel"`
+			Ours   float64 `json:"ours_max_rel"`
 		} `json:"rows"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
@@ -198,10 +202,12 @@ func (r *report) addPeers(script string) error {
 	}
 	r.Torch = answer.Torch
 	for i, a := range answer.Rows {
+		row := &r.Rows[i]
+		row.Picture = nil
 		if a.Peer == "" {
 			continue
 		}
-		row := &r.Rows[i]
+		row.AllMaxRel = a.Ours
 		row.Peer, row.PeerMS, row.PeerRelL2, row.PeerMaxRel, row.Ratio = a.Peer, a.MS, a.RelL2, a.MaxRel, a.MS/row.MS
 	}
 	return nil
@@ -263,6 +269,9 @@ func (r row) line() string {
 	}
 	if r.PeerMaxRel != 0 {
 		s += fmt.Sprintf(", largest %.2e", r.PeerMaxRel)
+	}
+	if r.AllMaxRel != 0 {
+		s += fmt.Sprintf("; ours over all cells %.2e", r.AllMaxRel)
 	}
 	return s
 }

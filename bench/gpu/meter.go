@@ -39,8 +39,9 @@ type prepared struct {
 	mostRuns int // of one sample; 0: as usual
 
 	// What error leaves besides, where the case measures it.
-	maxRel float64
-	peak   int64
+	maxRel  float64
+	peak    int64
+	picture []float32
 }
 
 func (p *prepared) release() {
@@ -71,7 +72,7 @@ func (m *meter) measure(cases ...benchCase) ([]row, error) {
 		if r.RelL2, err = p.error(); err != nil {
 			return nil, err
 		}
-		r.MaxRel, r.PeakBytes = p.maxRel, p.peak
+		r.MaxRel, r.PeakBytes, r.Picture = p.maxRel, p.peak, p.picture
 		if r.Path == "" {
 			r.Path = m.b.LastKernel()
 		}

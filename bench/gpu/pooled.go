@@ -13,7 +13,7 @@ const (
 	pooledLength = 131072
 	pooledSide   = 512
 	pooledDim    = 128
-	pooledCells  = 1000 // that are compared with float64
+	pooledCells  = 1000 // that are compared with float64 here; the peer compares all with float64 on the GPU
 	pooledRows   = 16   // rows of the picture that these lie in
 )
 
@@ -61,6 +61,7 @@ func pooledCase() benchCase {
 				if err != nil {
 					return 0, err
 				}
+				p.picture = picture
 				want := pooledTruth(q, k, scale)
 				got := make([]float32, pooledCells)
 				for i := range got {
