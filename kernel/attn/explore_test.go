@@ -49,8 +49,8 @@ func TestExplore(t *testing.T) {
 	if diff := cmp.Diff(want, asked.Exploration.Controls); diff != "" {
 		t.Errorf("controls (-want +got):\n%s", diff)
 	}
-	if n := len(r.displays[1].Exploration.Controls); n != 10 {
-		t.Errorf("%d controls that turn anything, want 10", n)
+	if n := len(r.displays[1].Exploration.Controls); n != 11 {
+		t.Errorf("%d controls that turn anything, want 11", n)
 	}
 	for i, c := range want {
 		again, err := k.conn.Rerun(asked.Exploration.ID, []wire.Control{{Name: c.Name, Value: c.Value + 1}})
