@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from bundles import CELLS, PREPARE, VIEWS
 from test_lab import CHROMIUM, SLOW, jupyterlab, run_all
@@ -31,6 +31,19 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pa
 def opened(page: Page, address: str) -> None:  # noqa: F811
     page.goto(address)
     expect(page.locator(".jp-Notebook .jp-CodeCell")).to_have_count(len(ALL), timeout=SLOW)
+
+
+def in_sight(page: Page, i: int, selector: str) -> Locator:  # noqa: F811
+    """What cell i holds, on the screen: Notebook 7 skips what is not, and cells above that are drawn late move it away."""
+    found = cell(page, i).locator(selector)
+    expect(found.first).to_be_attached(timeout=SLOW)
+    for _ in range(100):
+        if found.first.is_visible():
+            break
+        cell(page, i).evaluate("e => e.scrollIntoView()")
+        page.wait_for_timeout(100)
+    expect(found.first).to_be_visible()
+    return found
 
 
 def no_label_ran(page: Page) -> None:  # noqa: F811
@@ -66,8 +79,7 @@ def test_live(notebook: tuple[str, Path], page: Page) -> None:  # noqa: F811
     screenshot(page, "notebook7-live")
 
     # A control turns the picture.
-    image = cell(page, EXPLORE).locator(".attnb-picture img")
-    cell(page, EXPLORE).scroll_into_view_if_needed()
+    image = in_sight(page, EXPLORE, ".attnb-picture img")
     before = shown(image)
     expect(cell(page, EXPLORE).locator(".attnb-still")).to_be_hidden()  # the picture with controls stands for it
     cell(page, EXPLORE).locator(".noUi-target").first.click(position={"x": 150, "y": 2})
@@ -80,8 +92,7 @@ def test_live(notebook: tuple[str, Path], page: Page) -> None:  # noqa: F811
     opened(page, address)
     state(cell(page, MAP), "live")
     assert into(cell(page, MAP), 0.3, 0.8).single
-    cell(page, EXPLORE).scroll_into_view_if_needed()
-    expect(cell(page, EXPLORE).locator(".attnb-picture img")).to_be_visible(timeout=SLOW)
+    in_sight(page, EXPLORE, ".attnb-picture img")
     expect(cell(page, EXPLORE).locator(".attnb-still")).to_be_hidden()
 
 
@@ -113,9 +124,7 @@ def test_without_a_kernel(notebook: tuple[str, Path], page: Page) -> None:  # no
         for i, kind in enumerate(SHOWN, start=1):
             if trusted and kind in VIEWS:
                 continue
-            cell(page, i).scroll_into_view_if_needed()
-            picture = cell(page, i).locator(".jp-OutputArea-output img").first
-            expect(picture).to_be_visible(timeout=SLOW)
+            picture = in_sight(page, i, ".jp-OutputArea-output img").first
             assert picture.evaluate("image => image.complete && image.naturalWidth > 100")
             output = saved.cells[i].outputs[0]
             if "text/html" in output["data"]:

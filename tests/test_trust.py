@@ -29,10 +29,10 @@ def chain(kernel: Kernel) -> None:
 RIGHT = {
     "audit": ('attn.Audit(attn.Get("out"))', 'Audit "out": pass: every stage is what f32 arithmetic makes of its inputs', 1),
     "layout": ('attn.FindLayout(attn.Get("rows"), attn.NeoX(2), attn.Known{Q: attn.Get("q")})', "FindLayout: pass: ", 1),
-    "rope": ('attn.FindRoPE(attn.Get("q"), attn.Get("rq"), attn.HalfSplit(8))', "FindRoPE: pass: the declared rotation fits", 0),
-    "mask": ('attn.FindMask(attn.Get("rq"), attn.Get("rk"), attn.Get("p"), attn.Causal)', "FindMask: pass: the declared rule fits", 0),
-    "norms": ('attn.NormsKept(attn.Get("q"), attn.Get("rq"), attn.HalfSplit(8))', "NormsKept: pass: norms are kept by RoPE: holds", 0),
-    "ladder": ('attn.Ladder(attn.Get("out"), 1, 8, 3)', "Ladder: pass: head 1, seq 8, dim 3: ", 0),
+    "rope": ('attn.FindRoPE(attn.Get("q"), attn.Get("rq"), attn.HalfSplit(8))', "FindRoPE: pass: the declared rotation fits", 1),
+    "mask": ('attn.FindMask(attn.Get("rq"), attn.Get("rk"), attn.Get("p"), attn.Causal)', "FindMask: pass: the declared rule fits", 1),
+    "norms": ('attn.NormsKept(attn.Get("q"), attn.Get("rq"), attn.HalfSplit(8))', "NormsKept: pass: norms are kept by RoPE: holds", 1),
+    "ladder": ('attn.Ladder(attn.Get("out"), 1, 8, 3)', "Ladder: pass: head 1, seq 8, dim 3: ", 1),
     "check": ('attn.Get("out").Check()', "the bound of a cell is what these may add up to", 1),
 }
 
