@@ -5,7 +5,7 @@
 function render({ model, el }) {
   const figure = document.createElement("figure");
   figure.className = "attnb-picture";
-  const image = document.createElement("img");
+  let image = document.createElement("img");
   const note = document.createElement("figcaption");
   note.setAttribute("role", "status");
   const line = document.createElement("div");
@@ -32,7 +32,8 @@ function render({ model, el }) {
   async function draw() {
     const mine = ++newest;
     const url = URL.createObjectURL(new Blob([model.get("png")], { type: "image/png" }));
-    // Decoded before it is shown, so that the one before stays until then.
+    // Decoded before it is shown, so that the one before stays until then. It takes that one's place as a whole: of an image
+    // that changes while its cell is off the screen, which JupyterLab does not lay out, Chromium may keep the old size.
     const next = new Image();
     next.src = url;
     try {
@@ -45,9 +46,11 @@ function render({ model, el }) {
       URL.revokeObjectURL(url);
       return;
     }
-    image.src = url;
-    image.width = model.get("width");
-    image.height = model.get("height");
+    next.width = model.get("width");
+    next.height = model.get("height");
+    next.alt = image.alt;
+    image.replaceWith(next);
+    image = next;
     if (shown) URL.revokeObjectURL(shown);
     shown = url;
   }
