@@ -40,7 +40,14 @@ QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgroun
 
 # The bytes that a picture shows, as text, or nothing where there is none.
 BYTES = """async image => {
-  const bytes = new Uint8Array(await (await fetch(image.src)).arrayBuffer());
+  if (!image.isConnected) return null;  // another one took its place just now
+  let bytes;
+  try {
+    bytes = new Uint8Array(await (await fetch(image.src)).arrayBuffer());
+  } catch (err) {
+    if (!image.isConnected) return null;
+    throw err;
+  }
   const hash = await crypto.subtle.digest("SHA-256", bytes);
   return Array.from(new Uint8Array(hash), b => b.toString(16).padStart(2, "0")).join("");
 }"""
@@ -91,8 +98,10 @@ def picture(page: Page, index: int) -> Locator:
 
 def shown(image: Locator) -> str:
     expect(image).to_be_visible(timeout=SLOW)
-    image.page.wait_for_function("image => image.complete && image.naturalWidth > 100", arg=image.element_handle(), timeout=SLOW)
-    return image.evaluate(BYTES)
+    while True:
+        image.page.wait_for_function("image => image.complete && image.naturalWidth > 100", arg=image.element_handle(), timeout=SLOW)
+        if hash := image.evaluate(BYTES):
+            return hash
 
 
 def changed(image: Locator, before: str) -> str:
