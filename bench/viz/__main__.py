@@ -82,7 +82,7 @@ SHOWN = """index => window.after(() => {
 ZOOMED = """host => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(() =>
   resolve(window.after(() => host.dataset.state === "live")))))"""
 
-TURNED = """image => window.after(() => image.src !== window.was)"""
+TURNED = """figure => window.after(() => figure.querySelector("img").src !== window.was)"""
 
 
 @dataclass
@@ -140,13 +140,13 @@ def zoom_steps(page: Page, index: int) -> list[float]:
 
 def dial_turns(page: Page, index: int, runs: int) -> list[float]:
     cell = page.locator(".jp-Notebook .jp-CodeCell").nth(index)
-    image, handle = cell.locator(".attnb-picture img"), cell.locator(".noUi-handle").first
+    figure, handle = cell.locator(".attnb-picture"), cell.locator(".noUi-handle").first
     handle.focus()
     took = []
     for _ in range(runs + 3):
-        page.evaluate("image => { window.was = image.src; }", image.element_handle())
+        page.evaluate("figure => { window.was = figure.querySelector('img').src; }", figure.element_handle())
         handle.press("ArrowRight")
-        took.append(page.evaluate(TURNED, image.element_handle()))
+        took.append(page.evaluate(TURNED, figure.element_handle()))
         page.wait_for_timeout(100)
     return took[3:]
 
