@@ -15,6 +15,8 @@ torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = False
 DEV = "cuda"
 SAMPLES, SHORTEST_MS, MOST_RUNS = 15, 2.0, 200
+FEW_SAMPLES = 5
+few = False  # the row is one of many sizes: few samples, and nothing is compiled for its size alone
 
 
 def constant(x):
@@ -80,7 +82,8 @@ def median(run):
     warm = elapsed(run, 3)
     n = int(min(MOST_RUNS, max(1, 3 * SHORTEST_MS / max(warm, 1e-3))))
     elapsed(run, n)
-    return sorted(elapsed(run, n) / n for _ in range(SAMPLES))[SAMPLES // 2]
+    samples = FEW_SAMPLES if few else SAMPLES
+    return sorted(elapsed(run, n) / n for _ in range(samples))[samples // 2]
 
 
 class Rotating:
@@ -115,6 +118,8 @@ def best(candidates, sets):
     """The quickest candidate that runs, also from a CUDA graph where it is short: its name, time and result on set 0."""
     found = None
     for name, f in candidates:
+        if few and name == "torch.compile":
+            continue
         try:
             result = f(*sets[0])
             ms = median(Rotating(f, sets))
@@ -141,8 +146,13 @@ def make(row, which, *shape, kind=""):
 
 
 def compiled(f):
+    if few:
+        return f  # not run
     torch._dynamo.reset()
     return torch.compile(f)
+
+
+any_size = torch.compile(lambda x, cos, sin: rotated(x, cos, sin), dynamic=True)
 
 
 def rope(row):
@@ -156,7 +166,10 @@ def rope(row):
         half = x.shape[-1] // 2
         return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
 
-    found = best([("eager", turn), ("torch.compile", compiled(turn))], [(t,) for t in x])
+    candidates = [("eager", turn), ("torch.compile", compiled(turn))]
+    if few:
+        candidates.append(("torch.compile, any size", lambda x: any_size(x, cos, sin)))
+    found = best(candidates, [(t,) for t in x])
     at = sampled(h, s)
     hi, si = [p[0] for p in at], [p[1] for p in at]
     a, b = x[0][hi, si].double().split(d // 2, -1)
@@ -247,7 +260,7 @@ def attention(row):
     candidates = [("efficient", path(SDPBackend.EFFICIENT_ATTENTION) if h == kv else expanded)]
     if s * t * h <= 1 << 31:
         candidates.append(("math", path(SDPBackend.MATH)))
-    if causal and h == kv and s in FLEX_ROWS and not kind:
+    if causal and h == kv and s in FLEX_ROWS and not kind and not few:
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention
         mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, s, t, device=DEV)
         flex = compiled(flex_attention)
@@ -265,10 +278,11 @@ def attention(row):
 
 def pooled(row):
     """Chunks of rows: scores, softmax over what they see, mean over blocks. One pass; the chunk's scores are in memory."""
-    n, d, side = row["S"], row["d"], 512
+    n, d, side = row["S"], row["d"], row["side"]
     pool, scale = n // side, 1 / math.sqrt(row["d"])
     q, k = make(row, 0, n, d)[0], make(row, 1, n, d)[0]
-    hidden = {c: torch.ones(c, c, dtype=torch.bool, device=DEV).triu(1) for c in (512, 1024, 2048, 4096)}
+    sizes = [c for c in ((2048, 4096) if few else (512, 1024, 2048, 4096)) if c < n and c % pool == 0] or [n]
+    hidden = {c: torch.ones(c, c, dtype=torch.bool, device=DEV).triu(1) for c in sizes}
     tri = torch.arange(1, pool + 1, device=DEV).sum()
 
     def means(p, c, end):
@@ -294,9 +308,10 @@ def pooled(row):
 
     plain = lambda s, c, end: means(torch.softmax(s, -1, dtype=torch.float32), c, end)
     in_place = lambda s, c, end: means(s.sub_(torch.logsumexp(s, -1, True)).exp_(), c, end)
-    candidates = [(f"{name}, chunks of {c}", chunked(c, f)) for c in (512, 1024, 2048, 4096)
+    candidates = [(f"{name}, chunks of {c}", chunked(c, f)) for c in sizes
                   for name, f in (("softmax", plain), ("in place", in_place))]
-    candidates += [(f"torch.compile, chunks of {c}", chunked(c, fused)) for c in (1024, 2048)]
+    if not few:
+        candidates += [(f"torch.compile, chunks of {c}", chunked(c, fused)) for c in (1024, 2048)]
     found = best(candidates, [(q, k)])
     want = torch.zeros(side, side, device=DEV, dtype=torch.double)
     k64, upper = k.double(), torch.ones(pool, pool, dtype=torch.bool, device=DEV).triu(1)
@@ -394,8 +409,10 @@ OPS = {"layer": layer, "step": step, "rope": rope, "gather": gather, "add": add,
 
 
 def main():
+    global few
     rows = []
     for row in json.load(sys.stdin):
+        few = row.get("few", False)
         answer = {"peer": "", "ms": 0, "rel_l2": 0}
         if row["op"] in OPS:
             try:

@@ -20,8 +20,8 @@ const (
 func cases() [][]benchCase {
 	var all [][]benchCase
 	one := func(c benchCase) { all = append(all, []benchCase{c}) }
-	all = append(all, []benchCase{ropeCase(0), ropeCase(1000000), ropeCase(1048575 - manyRows + 1)})
-	one(gatherCase())
+	all = append(all, []benchCase{ropeCase(manyRows, 0), ropeCase(manyRows, 1000000), ropeCase(manyRows, 1048575-manyRows+1)})
+	one(gatherCase(manyRows))
 	one(addCase())
 	one(softmaxCase(manyRows, manyRows, false))
 	one(softmaxCase(manyRows, manyRows, true))
@@ -30,10 +30,10 @@ func cases() [][]benchCase {
 	}
 	one(softmaxCase(manyRows, manyRows-1, false)) // rows that are not aligned
 	all = append(all, []benchCase{appendCase(1024), appendCase(65536)})
-	one(linearCase())
+	one(linearCase(4096, 12288))
 	one(contextCase(32, 128, 2048))
 	one(tinyCase())
-	one(pooledCase())
+	one(pooledCase(picture{131072, 512}))
 	one(layerCase())
 	one(stepCase())
 	for _, g := range [][2]int{{16, 64}, {32, 128}} {
@@ -136,45 +136,45 @@ func checked(m *meter, h, s int, op func() (*cudaops.Buffer, error), truth func(
 	}
 }
 
-func ropeCase(offset int) benchCase {
-	n := float64(4 * manyRows * heads * headDim)
+func ropeCase(s, offset int) benchCase {
+	n := float64(4 * s * heads * headDim)
 	return benchCase{
-		row: row{Op: "rope", H: heads, D: headDim, S: manyRows, Offset: offset}, bytes: 2 * n, inputs: n,
+		row: row{Op: "rope", H: heads, D: headDim, S: s, Offset: offset}, bytes: 2 * n, inputs: n,
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
-			host, x, err := p.input(m, sets, 0, heads, manyRows, headDim, "")
+			host, x, err := p.input(m, sets, 0, heads, s, headDim, "")
 			if err != nil {
 				return p, err
 			}
 			r := cudaops.RoPE{Rotary: headDim, Base: 10000, Offset: offset}
 			p.run = func(set int) error { return drop(m.d.RoPE(x[set], r)) }
-			p.error = checked(m, heads, manyRows, func() (*cudaops.Buffer, error) { return m.d.RoPE(x[0], r) }, func(h, s int) []float64 {
-				return turned(host[(h*manyRows+s)*headDim:][:headDim], offset+s)
+			p.error = checked(m, heads, s, func() (*cudaops.Buffer, error) { return m.d.RoPE(x[0], r) }, func(h, i int) []float64 {
+				return turned(host[(h*s+i)*headDim:][:headDim], offset+i)
 			})
 			return p, nil
 		},
 	}
 }
 
-func gatherCase() benchCase {
-	n := float64(4 * manyRows * 3 * heads * headDim)
+func gatherCase(s int) benchCase {
+	n := float64(4 * s * 3 * heads * headDim)
 	return benchCase{
-		row: row{Op: "gather", H: heads, D: headDim, S: manyRows}, bytes: 2 * n, inputs: n,
+		row: row{Op: "gather", H: heads, D: headDim, S: s}, bytes: 2 * n, inputs: n,
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
-			host, x, err := p.input(m, sets, 0, 1, manyRows, 3*heads*headDim, "")
+			host, x, err := p.input(m, sets, 0, 1, s, 3*heads*headDim, "")
 			if err != nil {
 				return p, err
 			}
 			p.run = func(set int) error { return dropAll(split(m.d, x[set])) }
-			p.error = checked(m, heads, manyRows, func() (*cudaops.Buffer, error) {
+			p.error = checked(m, heads, s, func() (*cudaops.Buffer, error) {
 				parts, err := split(m.d, x[0])
 				if err != nil {
 					return nil, err
 				}
 				return parts[1], dropAll([]*cudaops.Buffer{parts[0], parts[2]}, nil)
-			}, func(h, s int) []float64 {
-				return widen(host[(s*3*heads+heads+h)*headDim:][:headDim])
+			}, func(h, i int) []float64 {
+				return widen(host[(i*3*heads+heads+h)*headDim:][:headDim])
 			})
 			return p, nil
 		},
@@ -310,11 +310,11 @@ func appendCase(t int) benchCase {
 	}
 }
 
-func linearCase() benchCase {
-	const s, in, out = 4096, 4096, 12288
+func linearCase(s, out int) benchCase {
+	const in = 4096
 	return benchCase{
 		row:   row{Op: "linear", S: s, T: out, D: in},
-		bytes: 4 * (s*in + in*out + s*out), flops: 2 * s * in * out, inputs: 4 * (s*in + in*out),
+		bytes: 4 * float64(s*in+in*out+s*out), flops: 2 * float64(s*in) * float64(out), inputs: 4 * float64(s*in+in*out), tensor: true,
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
 			x, xb, err := p.input(m, sets, 0, 1, s, in, "")
@@ -374,7 +374,7 @@ func prefillCase(h, kv, d, s int, kind string) benchCase {
 	return benchCase{
 		row:   row{Op: "prefill", Input: kind, H: h, KV: kv, D: d, S: s, T: s, Causal: true},
 		bytes: attentionBytes(h, kv, d, s, s), flops: 4 * float64(h) * float64(d) * float64(s) * float64(s+1) / 2,
-		inputs: attentionBytes(h, kv, d, s, s) / 2,
+		inputs: attentionBytes(h, kv, d, s, s) / 2, tensor: true,
 		prepare: func(m *meter, sets int) (*prepared, error) {
 			p := &prepared{}
 			hq, hk, hv, bufs, err := p.attention(m, sets, h, kv, d, s, s, kind)

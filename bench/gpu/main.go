@@ -34,6 +34,7 @@ type report struct {
 	Date    string  `json:"date"`
 	CopyTBs float64 `json:"copy_tb_s"`
 	Torch   string  `json:"torch,omitempty"`
+	Limit   float64 `json:"fp16x3_tflop_s,omitempty"` // of three fp16 products by the units and highest clock, the floor of rows over sizes
 	Rows    []row   `json:"rows"`
 }
 
@@ -50,6 +51,8 @@ type row struct {
 	Offset     int     `json:"offset,omitempty"`
 	Causal     bool    `json:"causal,omitempty"`
 	Sets       int     `json:"sets,omitempty"` // input sets that the runs rotate among
+	Side       int     `json:"side,omitempty"` // of a pooled view
+	Few        bool    `json:"few,omitempty"`  // one of many sizes: few samples, and fewer paths of PyTorch
 	MS         float64 `json:"ms"`
 	Peer       string  `json:"peer,omitempty"`
 	PeerMS     float64 `json:"peer_ms,omitempty"`
@@ -74,15 +77,16 @@ func main() {
 	out := flag.String("out", filepath.Join("bench", "results"), "`directory` for the JSON file")
 	peer := flag.String("peer", filepath.Join("bench", "torch_peer.py"), "`script` that measures PyTorch; empty: none")
 	way := flag.String("products", "", "how products are computed: `auto`, ffma or fp16x3")
+	sizes := flag.Bool("scaling", false, "measure each op over four decades of sizes instead")
 	commit := flag.String("commit", "", "commit `hash` to name; empty: as built")
 	flag.Parse()
-	if err := run(*ordinal, *only, *way, *out, *peer, *commit); err != nil {
+	if err := run(*ordinal, *only, *way, *out, *peer, *commit, *sizes); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ordinal int, only, way, out, peer, commit string) error {
+func run(ordinal int, only, way, out, peer, commit string, sizes bool) error {
 	products, err := cuda.ParseProducts(way)
 	if err != nil {
 		return err
@@ -103,13 +107,18 @@ func run(ordinal int, only, way, out, peer, commit string) error {
 	if r.Commit == "" {
 		r.Commit = builtFrom()
 	}
-	m := &meter{b: b, d: cudaops.NewDevice(backend), facts: facts, forced: products != cuda.ProductsAuto}
+	m := &meter{b: b, d: cudaops.NewDevice(backend), facts: facts, forced: products != cuda.ProductsAuto, samples: samples}
 	if m.copyRate, err = m.copySpeed(); err != nil {
 		return err
 	}
 	r.CopyTBs = m.copyRate / 1e12
 	fmt.Printf("%s, %s, copy %.3f TB/s, FFMA %.1f TFLOP/s\n", facts.GPU, facts.Driver, r.CopyTBs, facts.FFMA/1e12)
-	for _, c := range cases() {
+	all := cases()
+	if sizes {
+		all, m.samples = scalingCases(), fewSamples
+		r.Limit = tensorLimit(facts) / 1e12
+	}
+	for _, c := range all {
 		if !chosen(only, c[0].row) {
 			continue
 		}
@@ -134,7 +143,7 @@ func run(ordinal int, only, way, out, peer, commit string) error {
 	for _, row := range r.Rows {
 		fmt.Println(row.line())
 	}
-	if err := r.store(out); err != nil {
+	if err := r.store(out, sizes); err != nil || sizes {
 		return err
 	}
 	fmt.Println()
@@ -213,7 +222,7 @@ func (r *report) addPeers(script string) error {
 	return nil
 }
 
-func (r *report) store(dir string) error {
+func (r *report) store(dir string, sizes bool) error {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
@@ -222,7 +231,11 @@ func (r *report) store(dir string) error {
 		return err
 	}
 	gpu := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(r.GPU, "NVIDIA "), " ", "-"))
-	name := filepath.Join(dir, gpu+"-"+strings.NewReplacer(":", "", "-", "").Replace(r.Date)+".json")
+	name := filepath.Join(dir, gpu+"-"+strings.NewReplacer(":", "", "-", "").Replace(r.Date))
+	if sizes {
+		name += "-scaling"
+	}
+	name += ".json"
 	fmt.Println("stored", name)
 	return os.WriteFile(name, append(text, '\n'), 0o644)
 }

@@ -19,6 +19,7 @@ type meter struct {
 	facts    cuda.Facts
 	copyRate float64 // bytes a second, read and written
 	forced   bool    // an option chose the path
+	samples  int     // of a case, whose median counts
 }
 
 // benchCase is an op at one shape: what it must move and compute at least, and how it is run.
@@ -26,6 +27,7 @@ type benchCase struct {
 	row          row
 	bytes, flops float64
 	inputs       float64 // bytes that a run reads: more sets are made until they are past the L2
+	tensor       bool    // its products may go to tensor cores, as fp16x3
 	prepare      func(m *meter, sets int) (*prepared, error)
 }
 
@@ -51,7 +53,7 @@ func (p *prepared) release() {
 }
 
 const (
-	samples   = 15
+	samples   = 15                   // but for those over many sizes
 	shortest  = 2 * time.Millisecond // of one sample
 	mostRuns  = 200
 	pastCache = 4 // times the L2
@@ -99,13 +101,17 @@ func (m *meter) measure(cases ...benchCase) ([]row, error) {
 	for i, t := range turns {
 		c, r := cases[i], &rows[t.row]
 		r.MS = t.ms
-		floor := math.Max(c.bytes/m.copyRate, c.flops/m.facts.FFMA)
+		rate := m.facts.FFMA
+		if c.row.Few && c.tensor {
+			rate = tensorLimit(m.facts)
+		}
+		floor := math.Max(c.bytes/m.copyRate, c.flops/rate)
 		r.FloorMS = 1e3 * floor
 		r.FloorShare = r.FloorMS / r.MS
 		if c.flops > 0 {
 			r.TFLOPs = c.flops / r.MS / 1e9
 		}
-		if c.bytes/m.copyRate >= c.flops/m.facts.FFMA {
+		if c.bytes/m.copyRate >= c.flops/rate {
 			r.TBs = c.bytes / r.MS / 1e9
 		}
 	}
@@ -155,7 +161,7 @@ func (m *meter) medians(turns []turn) error {
 			return err
 		}
 	}
-	for range samples {
+	for range m.samples {
 		for i := range turns {
 			t := &turns[i]
 			took, err := t.batch(m, t.runs)
@@ -167,7 +173,7 @@ func (m *meter) medians(turns []turn) error {
 	}
 	for i := range turns {
 		slices.Sort(turns[i].all)
-		turns[i].ms = turns[i].all[samples/2]
+		turns[i].ms = turns[i].all[m.samples/2]
 	}
 	return nil
 }

@@ -8,36 +8,36 @@ import (
 	"github.com/attnb/attnb/cudaops"
 )
 
-// The picture of one long head: causal, pooled to a square of mean probabilities.
+// picture is that of one long head: causal, pooled to a square of mean probabilities.
+type picture struct{ length, side int }
+
 const (
-	pooledLength = 131072
-	pooledSide   = 512
-	pooledDim    = 128
-	pooledCells  = 1000 // that are compared with float64 here; the peer compares all with float64 on the GPU
-	pooledRows   = 16   // rows of the picture that these lie in
+	pooledDim   = 128
+	pooledCells = 1000 // that are compared with float64 here; the peer compares all with float64 on the GPU
+	pooledRows  = 16   // rows of the picture that these lie in
 )
 
-// pooledSample is cell n of those that are compared: random, in one of a few random rows of the picture, visible.
-func pooledSample(n int) (row, col int) {
-	row = int(mix(uint64(n%pooledRows)) % pooledSide)
+// sample is cell n of those that are compared: random, in one of a few random rows of the picture, visible.
+func (p picture) sample(n int) (row, col int) {
+	row = int(mix(uint64(n%pooledRows)) % uint64(p.side))
 	return row, int(mix(uint64(1000+n)) % uint64(row+1))
 }
 
 // pooledCase is the sums of exponentials of every row, and the view that they make possible.
-func pooledCase() benchCase {
-	const n = float64(pooledLength)
+func pooledCase(of picture) benchCase {
+	n := float64(of.length)
 	scale := 1 / math.Sqrt(pooledDim)
 	mask := cudaops.Mask{Causal: true}
 	return benchCase{
-		row:   row{Op: "pooled", H: 1, KV: 1, D: pooledDim, S: pooledLength, T: pooledLength, Causal: true},
-		bytes: 4 * 2 * n * pooledDim, flops: 2 * 2 * pooledDim * n * (n + 1) / 2, inputs: 1e12, // one set
+		row:   row{Op: "pooled", H: 1, KV: 1, D: pooledDim, S: of.length, T: of.length, Causal: true, Side: of.side},
+		bytes: 4 * 2 * n * pooledDim, flops: 2 * 2 * pooledDim * n * (n + 1) / 2, inputs: 1e12, tensor: true, // one set
 		prepare: func(m *meter, _ int) (*prepared, error) {
 			p := &prepared{}
-			q, qb, err := p.input(m, 1, 0, 1, pooledLength, pooledDim, "")
+			q, qb, err := p.input(m, 1, 0, 1, of.length, pooledDim, "")
 			if err != nil {
 				return p, err
 			}
-			k, kb, err := p.input(m, 1, 1, 1, pooledLength, pooledDim, "")
+			k, kb, err := p.input(m, 1, 1, 1, of.length, pooledDim, "")
 			if err != nil {
 				return p, err
 			}
@@ -47,7 +47,7 @@ func pooledCase() benchCase {
 					return nil, err
 				}
 				defer lse.Release()
-				return m.d.Pool(qb[0], kb[0], lse, cudaops.Pooling{Scale: scale, Mask: mask, Reduce: cudaops.Mean, Rows: pooledSide, Cols: pooledSide})
+				return m.d.Pool(qb[0], kb[0], lse, cudaops.Pooling{Scale: scale, Mask: mask, Reduce: cudaops.Mean, Rows: of.side, Cols: of.side})
 			}
 			p.run = func(int) error { return drop(op()) }
 			p.error = func() (float64, error) {
@@ -62,11 +62,11 @@ func pooledCase() benchCase {
 					return 0, err
 				}
 				p.picture = picture
-				want := pooledTruth(q, k, scale)
+				want := of.truth(q, k, scale)
 				got := make([]float32, pooledCells)
 				for i := range got {
-					row, col := pooledSample(i)
-					got[i] = picture[row*pooledSide+col]
+					row, col := of.sample(i)
+					got[i] = picture[row*of.side+col]
 					p.maxRel = math.Max(p.maxRel, math.Abs(float64(got[i])-want[i])/want[i])
 				}
 				return relL2(got, want), out.Release()
@@ -76,24 +76,24 @@ func pooledCase() benchCase {
 	}
 }
 
-// pooledTruth is the cells of [pooledSample] in float64.
-func pooledTruth(q, k []float32, scale float64) []float64 {
-	const pool = pooledLength / pooledSide
+// truth is the cells of [picture.sample] in float64.
+func (p picture) truth(q, k []float32, scale float64) []float64 {
+	pool := p.length / p.side
 	sums := make([]float64, pooledCells)
 	cells := map[int][]int{} // of a row of the picture
 	for n := range sums {
-		row, _ := pooledSample(n)
+		row, _ := p.sample(n)
 		cells[row] = append(cells[row], n)
 	}
 	for row, list := range cells {
 		each := make([][]float64, pool) // a query each
 		parallel(pool, func(from, to int) {
 			for i := from; i < to; i++ {
-				each[i] = pooledRow(q, k, scale, row*pool+i, list)
+				each[i] = p.row(q, k, scale, row*pool+i, list)
 			}
 		})
 		for i, n := range list {
-			_, col := pooledSample(n)
+			_, col := p.sample(n)
 			seen := 0
 			for s := range pool {
 				sums[n] += each[s][i]
@@ -105,12 +105,12 @@ func pooledTruth(q, k []float32, scale float64) []float64 {
 	return sums
 }
 
-// pooledRow is the sums of one query's probabilities over the pools of keys of some samples.
-func pooledRow(q, k []float32, scale float64, s int, samples []int) []float64 {
-	const pool = pooledLength / pooledSide
+// row is the sums of one query's probabilities over the pools of keys of some samples.
+func (p picture) row(q, k []float32, scale float64, s int, samples []int) []float64 {
+	pool := p.length / p.side
 	x := widen(q[s*pooledDim:][:pooledDim])
-	p := make([]float64, s+1)
-	for j := range p {
+	weights := make([]float64, s+1)
+	for j := range weights {
 		y := k[j*pooledDim:][:pooledDim]
 		var a, b, c, d float64
 		for i := 0; i < pooledDim; i += 4 {
@@ -119,14 +119,14 @@ func pooledRow(q, k []float32, scale float64, s int, samples []int) []float64 {
 			c += x[i+2] * float64(y[i+2])
 			d += x[i+3] * float64(y[i+3])
 		}
-		p[j] = scale * (a + b + (c + d))
+		weights[j] = scale * (a + b + (c + d))
 	}
-	softmax(p, len(p))
+	softmax(weights, len(weights))
 	sums := make([]float64, len(samples))
 	for i, n := range samples {
-		_, col := pooledSample(n)
-		for j := col * pool; j < min(col*pool+pool, len(p)); j++ {
-			sums[i] += p[j]
+		_, col := p.sample(n)
+		for j := col * pool; j < min(col*pool+pool, len(weights)); j++ {
+			sums[i] += weights[j]
 		}
 	}
 	return sums

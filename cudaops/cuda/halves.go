@@ -30,26 +30,21 @@ func (k warpgroupKernel) shared() int {
 	return max(start+4*warpgroupRows*dim+2*tile, prefillKernel{dim, warpgroupRows / 16}.shared())
 }
 
-// onceKernel makes 32 rows of up to so many elements a block, and all tiles of up to onceKeys keys (prefill_once.cu).
+// onceKernel makes two groups of 16 rows of up to so many elements a block, for up to onceKeys keys (prefill_once.cu).
 type onceKernel int
 
-const onceRows, onceKeys = 32, 2 * tileKeys
+const onceRows, onceKeys, onceStride = 32, 128, 136
 
 func (k onceKernel) name() string { return fmt.Sprintf("prefill_once_%d", int(k)) }
 
-// shared is the bytes of shared memory that a block takes: queries and their factors, and two tiles with theirs.
+// shared is the bytes of shared memory that a block takes: queries and weights.
 func (k onceKernel) shared() int {
-	dim := int(k)
-	tiles := 4*onceRows*(dim+1) + onceKeys/tileKeys*(4*tileKeys*dim*2+4*halvesFactors(dim))
-	return max(tiles, halvesKernel{dim, 1, onceRows / 16}.shared(0))
+	return max(4*onceRows*(int(k)+onceStride), prefillKernel{int(k), 1}.shared())
 }
 
-// fits reports whether a GPU has that, beside the kernel's own arrays (halves.cu).
-func (k onceKernel) fits(g gpu) bool { return k.shared()+(10<<10) <= g.shared }
-
-// oncePays says whether a prefill in fp16x3 is to make its tiles in the blocks that use them.
-func (b *Backend) oncePays(keys int, k onceKernel) bool {
-	return keys <= onceKeys && b.products != ProductsWarpgroup && b.prefillRows == 0 && k.fits(b.gpu)
+// oncePays says whether a prefill in products of tensor cores is to be made by one kernel alone.
+func (b *Backend) oncePays(keys int) bool {
+	return keys <= onceKeys && b.products != ProductsWarpgroup && b.prefillRows == 0
 }
 
 // halvesDims are those that tiles are made for.
@@ -142,7 +137,7 @@ func (b *Backend) prefillHalves(plain prefillParams, q, k, v cudaops.View) (done
 	if stages == 0 {
 		return false, nil
 	}
-	if once := onceKernel(kernel.dim); b.oncePays(k.S, once) {
+	if once := onceKernel(kernel.dim); b.oncePays(k.S) {
 		return true, launch(b, once.name(), grid{q.H, ceil(q.S, onceRows), 1}, blockThreads, once.shared(), &plain)
 	}
 	count := ceil(k.S, tileKeys)

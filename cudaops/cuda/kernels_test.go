@@ -89,9 +89,59 @@ func everyKernel() []op {
 	return all
 }
 
+// raceOps is one small op for each kernel whose threads or blocks pass something to each other in a way of their own: racecheck takes a hundred
+// times as long as other tools.
+func raceOps() (all []op) {
+	for _, dim := range []int{64, 128} {
+		scale := 1 / math.Sqrt(float64(dim))
+		for _, heads := range []int{1, 4} {
+			all = append(all, op{fmt.Sprintf("decode %d heads %d", dim, heads), [][3]int{{heads, 1, dim}, {1, 150, dim}, {1, 150, dim}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+				return d.Decode(in[0], in[1], in[2], scale)
+			}})
+		}
+		all = append(all, op{fmt.Sprintf("prefill once %d", dim), [][3]int{{1, 70, dim}, {1, 70, dim}, {1, 70, dim}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			r, err := d.Prefill(in[0], in[1], in[2], cudaops.Attention{Scale: scale, Mask: cudaops.Mask{Causal: true}})
+			return r.Context, err
+		}})
+	}
+	for _, rows := range []int{1, 3} {
+		all = append(all, op{fmt.Sprintf("linear %d", rows), [][3]int{{1, rows, 512}, {1, 70, 512}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			return d.Linear(in[0], in[1], nil)
+		}})
+	}
+	for _, n := range []int{128, 5000} {
+		all = append(all, op{fmt.Sprintf("layernorm %d", n), [][3]int{{1, 3, n}, {1, 1, n}, {1, 1, n}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			return d.LayerNorm(in[0], in[1], in[2], 1e-5)
+		}}, op{fmt.Sprintf("softmax %d", n), [][3]int{{1, 3, n}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
+			y, _, err := d.Softmax(in[0], cudaops.Mask{})
+			return y, err
+		}})
+	}
+	return all
+}
+
+// Racecheck sees these alone (bench/gpu.sh).
+func TestRaces(t *testing.T) {
+	d := openDevice(t, openBackend(t, Options{}))
+	h := cudaops.NewDevice(host.New(host.Options{}))
+	for _, o := range raceOps() {
+		want, err := o.result(h)
+		if err != nil {
+			t.Fatal(o.name, err)
+		}
+		got, err := o.result(d)
+		if err != nil {
+			t.Fatal(o.name, err)
+		}
+		if e := distance(got, want); !(e <= 1e-6) {
+			t.Errorf("%s: relative L2 distance from the host backend is %g", o.name, e)
+		}
+	}
+}
+
 // modelOps has what a model has beside its attention.
 func modelOps() (all []op) {
-	for _, n := range []int{5, 8, 1024, 1027, 4097, 8192, 8200, 20001} {
+	for _, n := range []int{5, 8, 250, 512, 1024, 1027, 4097, 8192, 8200, 20001} {
 		shapes := [][3]int{{2, 3, n}, {1, 1, n}, {1, 1, n}}
 		all = append(all, op{fmt.Sprintf("multiply %d", n), [][3]int{{2, 3, n}, {2, 3, n}}, func(d *cudaops.Device, in []*cudaops.Buffer) (*cudaops.Buffer, error) {
 			return d.Multiply(in[0], in[1])

@@ -12,10 +12,10 @@ import (
 	"gorgonia.org/cu"
 )
 
-// kernelNames are the kernels outside the families that [softmaxes], [prefills], [halvesKernels], [decodeDims], [decodeGroups], [contextRows] and [contextColumns] list.
+// kernelNames are the kernels outside the families that [normLanes], [softmaxes], [prefills], [halvesKernels], [decodeDims], [decodeGroups], [contextRows] and [contextColumns] list.
 var kernelNames = []string{
 	"gather4", "gather1", "add4", "add1", "multiply4", "multiply1", "activate4", "activate1", "embedding4", "embedding1",
-	"norm_warp", "norm_block", "norm_long", "rope_half4", "rope_half1", "rope_inter4", "rope_inter1",
+	"norm_block", "norm_long", "rope_half4", "rope_half1", "rope_inter4", "rope_inter1",
 	"softmax4_long", "softmax1_long", "gemm_128", "gemm_16", "gemv_1", "gemv_4",
 	"lse", "lse_join", "pool", "pool_join", "variant_prefill", "variant_softmax",
 }
@@ -25,6 +25,9 @@ var kernelNames = []string{
 func (b *Backend) load() error {
 	b.functions = map[string]cu.Function{}
 	names, sharing := slices.Clone(kernelNames), []string{}
+	for _, l := range normLanes {
+		names = append(names, normName(l.width))
+	}
 	for _, s := range softmaxes {
 		each := []string{s.name(4), s.name(1)}
 		if names = append(names, each...); s.lanes == 0 {
@@ -74,13 +77,6 @@ func (b *Backend) load() error {
 	for _, name := range sharing {
 		if err := allowShared(b.functions[name], b.gpu.shared); err != nil {
 			return fmt.Errorf("kernel %s: %w", name, err)
-		}
-	}
-	for _, dim := range halvesDims {
-		if k := onceKernel(dim); b.gpu.hasTensorCores() && k.fits(b.gpu) {
-			if err := allowShared(b.functions[k.name()], k.shared()); err != nil {
-				return fmt.Errorf("kernel %s: %w", k.name(), err)
-			}
 		}
 	}
 	return nil

@@ -9,11 +9,12 @@ import (
 	"github.com/attnb/attnb/cudaops"
 )
 
-// How many columns a warp and a block hold in registers (norm.cu).
-const (
-	normWarp  = 1024
-	normBlock = 8192
-)
+// normLanes are the lanes of a warp that hold a row of up to width columns in registers (norm.cu).
+var normLanes = []struct{ width, lanes int }{{128, 8}, {256, 16}, {512, 32}, {1024, 32}}
+
+const normBlock = 8192 // columns that a block holds
+
+func normName(width int) string { return fmt.Sprintf("norm_%d", width) }
 
 // Norm writes the normalised rows of x, times w plus bias.
 func (b *Backend) Norm(dst, x, w, bias cudaops.View, n cudaops.Norm) error {
@@ -36,11 +37,14 @@ func (b *Backend) Norm(dst, x, w, bias cudaops.View, n cudaops.Norm) error {
 	}
 	p.vec = flag(vec)
 	name, blocks, threads := "norm_long", x.H*x.S, 1024
-	switch {
-	case x.D <= normWarp:
-		name, blocks, threads = "norm_warp", ceil(x.H*x.S, blockThreads/32), blockThreads
-	case x.D <= normBlock:
+	if x.D <= normBlock {
 		name, threads = "norm_block", blockThreads
+	}
+	for _, l := range normLanes {
+		if x.D <= l.width {
+			name, blocks = normName(l.width), ceil(x.H*x.S, blockThreads/l.lanes)
+			break
+		}
 	}
 	return b.queue("Norm", func() error { return launch(b, name, grid{blocks, 1, 1}, threads, 0, &p) })
 }

@@ -82,7 +82,21 @@ __device__ __forceinline__ void multiply(float c[4], const unsigned a[4], unsign
 	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// multiply32 does so with numbers of TF32: a is 16 x 8, b 8 x 8 (mma.m16n8k8).
+__device__ __forceinline__ void multiply32(float c[4], const unsigned a[4], unsigned b0, unsigned b1) {
+	asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+	    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 #endif
+
+// split writes a number as two of TF32, x = hi + lo, to 2^-23 of itself, whatever its size from 2^-100 on: hi rounds to the 11 bits that TF32 has, and of
+// the up to 12 that remain tensor cores take the first 11.
+__device__ __forceinline__ void split(float x, unsigned &hi, unsigned &lo) {
+	hi = ((unsigned)__float_as_int(x) + 0x1000) & 0xffffe000;
+	lo = (unsigned)__float_as_int(x - __int_as_float(hi));
+}
 
 // halve writes two scaled numbers as pairs of fp16.
 __device__ __forceinline__ void halve(float x, float y, unsigned &hi, unsigned &lo) {

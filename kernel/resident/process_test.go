@@ -26,6 +26,12 @@ func TestMain(m *testing.M) {
 	if socket := os.Getenv(envEcho); socket != "" {
 		os.Exit(echoProcess(socket))
 	}
+	if socket := os.Getenv(envServe); socket != "" {
+		os.Exit(servingProcess(socket))
+	}
+	if socket := os.Getenv(envBare); socket != "" {
+		os.Exit(bareProcess(socket))
+	}
 	os.Exit(m.Run())
 }
 

@@ -115,3 +115,18 @@ static void multiply(float c[4], const unsigned a[4], unsigned b0, unsigned b1) 
 		}
 	}
 }
+
+static void multiply32(float c[4], const unsigned a[4], unsigned b0, unsigned b1) {
+	int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+	auto all = exchange([&](Fragment &f) { // of which tensor cores take 11 bits
+		for (int i = 0; i < 4; i++) f.x[i] = __int_as_float(a[i] & 0xffffe000);
+		f.x[4] = __int_as_float(b0 & 0xffffe000), f.x[5] = __int_as_float(b1 & 0xffffe000);
+	});
+	for (int j = 0; j < 4; j++) {
+		int column = 2 * t + (j & 1), lower = j / 2;
+		float terms[8];
+		for (int k = 0; k < 8; k++) // exact: 22 bits
+			terms[k] = all[g * 4 + k % 4][0].x[lower + k / 4 * 2] * all[column * 4 + k % 4][0].x[4 + k / 4];
+		c[j] = sum(c[j], terms);
+	}
+}
