@@ -80,12 +80,18 @@ type Info struct {
 	MemoryTotal int64  // bytes; 0 where unknown
 }
 
+// Addressable is a backend whose memories the processor reads and writes as its own, and that queues nothing: what moves to and from it needs no copy.
+type Addressable interface {
+	// Elements is all of m.
+	Elements(m Memory) []float32
+}
+
 // Backend is what a device must do. [Device] calls it with validated arguments from one goroutine at a time, on
 // views that lie inside their memories and on outputs that overlap no input. Masks are plain but in [Changes]. No dimension is 0; each, and H*S, fits in 32
 // unsigned bits, which strides, offsets and products with D need not. Work may be queued: an error of queued work is
 // returned by the next Download or Sync, naming the op. A backend publishes no partial result as success. Its errors wrap
 // [ErrOutOfMemory], [ErrUnsupported] or [ErrInterrupted] where those apply; any other error is taken for a fault of
-// the device. A backend may implement [Interrupter] and [Progresser].
+// the device. A backend may implement [Interrupter], [Progresser] and [Addressable].
 type Backend interface {
 	Info() Info
 

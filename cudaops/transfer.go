@@ -21,6 +21,119 @@ func (d *Device) Upload(data []float32, heads, rows, dim int) (*Buffer, error) {
 	return c.run1(out, func(o View) error { return d.backend.Upload(o.Mem, 0, data) })
 }
 
+// part is how many elements of a transfer in parts are on their way at a time: no more than a processor's caches hold.
+const part = 1 << 18
+
+// UploadFrom is [Device.Upload] of data that come in parts, in their order: fill writes each. It is called without the device's lock, and the array is there
+// once the first part is; a failure gives it back. An error of fill is returned as it is.
+func (d *Device) UploadFrom(heads, rows, dim int, fill func(part []float32) error) (*Buffer, error) {
+	n, err := shape{h: heads, s: rows, d: dim}.check()
+	if err != nil || n <= part {
+		all := make([]float32, n) // none, of a shape that Upload refuses
+		if err == nil {
+			if err := fill(all); err != nil {
+				return nil, err
+			}
+		}
+		return d.Upload(all, heads, rows, dim)
+	}
+	first := make([]float32, part)
+	if err := fill(first); err != nil {
+		return nil, err
+	}
+	b, err := d.begun(first, shape{h: heads, s: rows, d: dim})
+	if err != nil {
+		return nil, err
+	}
+	direct, _ := d.backend.(Addressable)
+	for at := part; at < n; at += part {
+		next := first[:min(part, n-at)]
+		if direct != nil {
+			next = direct.Elements(b.view.Mem)[at:][:len(next)]
+		}
+		if err = fill(next); err == nil && direct == nil {
+			err = d.put(b, at, next)
+		}
+		if err != nil {
+			_ = b.Release()
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// begun is a new array of which the first elements are written.
+func (d *Device) begun(first []float32, out shape) (*Buffer, error) {
+	c, err := d.begin("Upload")
+	if err != nil {
+		return nil, err
+	}
+	defer c.end()
+	return c.run1(out, func(o View) error { return d.backend.Upload(o.Mem, 0, first) })
+}
+
+// put writes elements of a packed array that nobody else knows.
+func (d *Device) put(b *Buffer, at int, x []float32) error {
+	c, err := d.begin("Upload", operand{"data", b})
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return backendError(c.op, d.backend.Upload(b.view.Mem, at, x), 0, d.backend.InUse())
+}
+
+// DownloadTo is [Device.Download] in parts: take is given each, in their order, to read until it returns, without the device's lock. b must be held until
+// DownloadTo returns. An error of take ends it and is returned as it is; one of the device comes before the first part but where it fails on the way.
+func (d *Device) DownloadTo(b *Buffer, take func(part []float32) error) error {
+	packed, err := d.packed(b)
+	if err != nil {
+		return err
+	}
+	if packed != b {
+		defer packed.Release()
+	}
+	v := packed.view
+	n := v.H * v.S * v.D
+	if direct, ok := d.backend.(Addressable); ok {
+		return take(direct.Elements(v.Mem)[v.Offset:][:n])
+	}
+	room := make([]float32, min(4*part, n))
+	for at := 0; at < n; at += len(room) {
+		room = room[:min(len(room), n-at)]
+		if err := d.get(packed, at, room); err != nil {
+			return err
+		}
+		if err := take(room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packed is b where its elements lie behind each other, else a copy in which they do.
+func (d *Device) packed(b *Buffer) (*Buffer, error) {
+	c, err := d.begin("Download", operand{"x", b})
+	if err != nil {
+		return nil, err
+	}
+	defer c.end()
+	v := c.views[0]
+	if v.packed() {
+		return b, nil
+	}
+	return c.run1(shape{h: v.H, s: v.S, d: v.D}, func(o View) error { return d.backend.Gather([]View{o}, []View{v}) })
+}
+
+// get reads elements of a packed array.
+func (d *Device) get(b *Buffer, at int, x []float32) error {
+	c, err := d.begin("Download", operand{"x", b})
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return backendError(c.op, d.backend.Download(x, b.view.Mem, b.view.Offset+at), 0, d.backend.InUse())
+}
+
 // Download waits for the queued work and returns the elements of b, packed, in the order [H, S, D].
 func (d *Device) Download(b *Buffer) ([]float32, error) {
 	c, err := d.begin("Download", operand{"x", b})

@@ -21,7 +21,7 @@ type Options struct {
 	Kernels Kernels
 }
 
-// Backend implements [cudaops.Backend], [cudaops.Interrupter] and [cudaops.Progresser].
+// Backend implements [cudaops.Backend], [cudaops.Interrupter], [cudaops.Progresser] and [cudaops.Addressable].
 type Backend struct {
 	workers int
 	kernels *kernels
@@ -97,6 +97,9 @@ func (b *Backend) Free(m cudaops.Memory) {
 
 // InUse is the number of bytes allocated and not freed.
 func (b *Backend) InUse() int64 { return b.inUse }
+
+// Elements is the memory itself.
+func (b *Backend) Elements(m cudaops.Memory) []float32 { return data(m) }
 
 // Upload copies src to dst.
 func (b *Backend) Upload(dst cudaops.Memory, offset int, src []float32) error {

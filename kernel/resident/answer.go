@@ -83,7 +83,7 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 	case wire.KindRun:
 		a, err = chain.Run(c.Client, r)
 	case wire.KindDownload:
-		down, err = c.Download(r)
+		err = c.download(r)
 	case wire.KindPicture:
 		a, err = c.s.gallery.Picture(c.Client, r)
 	case wire.KindCheck:
@@ -148,11 +148,22 @@ func (c *conn) upload(r wire.Request, data *payload) (wire.Answer, error) {
 	if err := store.CheckAxes(r.Shape, r.Axes); err != nil {
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "FromSlice: %v", err)
 	}
-	values, err := data.floats()
-	if err != nil {
-		return wire.Answer{}, err
-	}
-	return c.Leaf("FromSlice", "FromSlice", r.Shape, r.Axes, values)
+	return c.Leaf("FromSlice", "FromSlice", r.Shape, r.Axes, data.fill)
+}
+
+// download sends a tensor's values as they come, behind an answer that says how many: a refusal comes before.
+func (c *conn) download(r wire.Request) error {
+	return c.Download(r, func(all int, part []float32) error {
+		if !c.sent {
+			c.sent = true
+			answer := wire.Answer{DataLen: 4 * all}
+			if err := wire.WriteFrame(c.c, answer.Encode()); err != nil {
+				return err
+			}
+		}
+		_, err := c.c.Write(wire.FloatBytes(part))
+		return err
+	})
 }
 
 func (c *conn) load(r wire.Request) (wire.Answer, error) {
@@ -167,7 +178,7 @@ func (c *conn) load(r wire.Request) (wire.Answer, error) {
 	if len(shape) == 0 {
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "Load: %s: a scalar, not an array", source)
 	}
-	return c.Leaf("Load", source, shape, store.DefaultAxes(len(shape)), values)
+	return c.Leaf("Load", source, shape, store.DefaultAxes(len(shape)), store.FromSlice(values))
 }
 
 func (c *conn) status() wire.Answer {

@@ -147,6 +147,9 @@ type faulty struct {
 	bug     bool // panic in the first Download
 }
 
+// Elements makes it no [cudaops.Addressable], which would not be asked to download.
+func (f *faulty) Elements() {}
+
 func (f *faulty) RoPE(dst, src cudaops.View, r cudaops.RoPE) error {
 	if f.rope != nil {
 		r = f.rope(r)

@@ -57,6 +57,9 @@ type doomed struct {
 	dead error
 }
 
+// Elements makes it no [cudaops.Addressable], which a GPU is not.
+func (d *doomed) Elements() {}
+
 type illegal struct{ op string }
 
 func (e illegal) Error() string    { return e.op + " failed: " + e.Unwrap().Error() }

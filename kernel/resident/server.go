@@ -230,6 +230,7 @@ type conn struct {
 	judge *judge.Judge
 	now   atomic.Pointer[store.Progress] // of the request that is answered
 	hello bool
+	sent  bool // the answer to this request is in the stream, or some of it
 }
 
 func (s *server) serveConn(nc *net.UnixConn) {
@@ -268,14 +269,20 @@ func (c *conn) serveOne(body []byte) error {
 	}
 	data := &payload{r: c.in, n: r.DataLen}
 	end := c.vigil(r)
+	c.sent = false
 	a, down := c.answer(r, data)
 	end()
 	// What a refused request brought along is still in the stream.
 	if err := data.skip(); err != nil {
 		return err
 	}
-	if err := c.send(a, down); err != nil {
-		return err
+	switch {
+	case !c.sent:
+		if err := c.send(a, down); err != nil {
+			return err
+		}
+	case a.Code != wire.OK: // half a tensor is in the stream
+		return errors.New(a.Message)
 	}
 	switch {
 	case r.Kind == wire.KindShutdown && a.Code == wire.OK:
@@ -306,23 +313,28 @@ func failure(err error) wire.Answer {
 	return wire.Answer{Code: e.Code, Message: e.Message}
 }
 
-// payload is the data that follows a request.
+// payload is the data that follows a request: n bytes are still in the stream.
 type payload struct {
-	r    io.Reader
-	n    int
-	read bool
+	r io.Reader
+	n int
 }
 
-func (p *payload) floats() ([]float32, error) {
-	p.read = true
-	return wire.ReadFloats(p.r, p.n)
+// fill reads the next values.
+func (p *payload) fill(part []float32) error {
+	if err := wire.FillFloats(p.r, part); err != nil {
+		p.n = 0 // the stream has ended
+		return err
+	}
+	p.n -= 4 * len(part)
+	return nil
 }
 
 func (p *payload) skip() error {
-	if p.read || p.n <= 0 {
+	if p.n <= 0 {
 		return nil
 	}
-	p.read = true
-	_, err := io.CopyN(io.Discard, p.r, int64(p.n))
+	n := p.n
+	p.n = 0
+	_, err := io.CopyN(io.Discard, p.r, int64(n))
 	return err
 }

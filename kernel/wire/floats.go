@@ -34,6 +34,9 @@ func decodeFloats(dst []float32, src []byte) {
 	}
 }
 
+// grows is by how much the memory may grow that has been filled: few copies of what came first, and little memory for a claim.
+const grows = 64
+
 // ReadFloats reads n bytes of f32. Memory grows with what arrives.
 func ReadFloats(r io.Reader, n int) ([]float32, error) {
 	if n < 0 || n%4 != 0 {
@@ -43,20 +46,27 @@ func ReadFloats(r io.Reader, n int) ([]float32, error) {
 	out := make([]float32, 0, min(total, chunk/4))
 	for len(out) < total {
 		if len(out) == cap(out) {
-			out = append(make([]float32, 0, min(total, 2*cap(out))), out...)
+			out = append(make([]float32, 0, min(total, grows*cap(out))), out...)
 		}
-		next := out[len(out):cap(out)]
-		buf := FloatBytes(next)
-		if _, err := io.ReadFull(r, buf); err != nil {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
+		if err := FillFloats(r, out[len(out):cap(out)]); err != nil {
 			return nil, err
-		}
-		if !littleEndian {
-			decodeFloats(next, buf)
 		}
 		out = out[:cap(out)]
 	}
 	return out, nil
+}
+
+// FillFloats reads as many values as dst has room for.
+func FillFloats(r io.Reader, dst []float32) error {
+	buf := FloatBytes(dst)
+	if _, err := io.ReadFull(r, buf); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	if !littleEndian {
+		decodeFloats(dst, buf)
+	}
+	return nil
 }

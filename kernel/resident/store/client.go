@@ -57,10 +57,18 @@ func (c *Client) Use(op string, ids []int, args []string) (in []Operand, nodes [
 	}, nil
 }
 
-// Leaf puts values on the device as a tensor that came from outside.
-func (c *Client) Leaf(op, source string, shape []int, axes []string, values []float32) (wire.Answer, error) {
+// FromSlice gives the values of a slice, in parts, to [Client.Leaf].
+func FromSlice(x []float32) func(part []float32) error {
+	return func(part []float32) error {
+		x = x[copy(part, x):]
+		return nil
+	}
+}
+
+// Leaf puts the values that fill gives, part by part, on the device as a tensor that came from outside.
+func (c *Client) Leaf(op, source string, shape []int, axes []string, fill func(part []float32) error) (wire.Answer, error) {
 	h, s, d := Fold(shape)
-	buf, err := c.Device.Upload(values, h, s, d)
+	buf, err := c.Device.UploadFrom(h, s, d, fill)
 	if err != nil {
 		return wire.Answer{}, Explain(op, err, []Input{{Arg: "data", Meta: Meta{Shape: shape, Axes: axes}}})
 	}
@@ -173,21 +181,22 @@ func (c *Client) List() wire.Answer {
 	return a
 }
 
-// Download answers the values of a tensor, in the order in which they lie.
-func (c *Client) Download(r wire.Request) ([]float32, error) {
+// Download gives the values of a tensor to take, part by part, in the order in which they lie; all is how many there are.
+func (c *Client) Download(r wire.Request, take func(all int, part []float32) error) error {
 	if len(r.IDs) != 1 {
-		return nil, wire.Errorf(wire.BadRequest, "Download: %d tensors", len(r.IDs))
+		return wire.Errorf(wire.BadRequest, "Download: %d tensors", len(r.IDs))
 	}
 	in, _, inputs, done, err := c.Use("Download", r.IDs, []string{"x"})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer done()
-	data, err := c.Device.Download(in[0].Buf)
+	h, s, d := Fold(in[0].Shape)
+	err = c.Device.DownloadTo(in[0].Buf, func(part []float32) error { return take(h*s*d, part) })
 	if err != nil {
-		return nil, Explain("Download", err, inputs)
+		return Explain("Download", err, inputs)
 	}
-	return data, nil
+	return nil
 }
 
 // Close lets go of what only this client held.
