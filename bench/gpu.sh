@@ -4,7 +4,7 @@
 #   bench/gpu.sh build            on the machine with Go: puts the programs into build/gpu
 #   bench/gpu.sh run OUT [part..] on the machine with the GPU: logs and the JSON file go to OUT
 #
-# Parts: test, cells, fault, sanitize, launch, bench; all of them unless named. ONLY names ops for bench, separated by commas; PEER= leaves
+# Parts: test, cells, fault, sanitize, launch, wire, bench, scaling; all of them unless named. ONLY names ops for bench, separated by commas; PEER= leaves
 # PyTorch out. Logs but those of bench are packed into logs.tar.gz.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -17,6 +17,7 @@ build() {
 	go run ./cudaops/cuda/shim go test -c -ldflags=-s -tags cuda,cudafault -o "$programs/fault.test" ./cudaops/cuda
 	go run ./cudaops/cuda/shim go build -tags cuda -ldflags=-s -o "$programs/bench" ./bench/gpu
 	go run ./cudaops/cuda/shim go test -c -ldflags=-s -tags cuda -o "$programs/cells.test" ./kernel/attn
+	go run ./cudaops/cuda/shim go test -c -ldflags=-s -tags cuda -o "$programs/resident.test" ./kernel/resident
 	CGO_ENABLED=0 go build -ldflags=-s -o "$programs/cell" ./kernel/attn/testdata/cell
 }
 
@@ -33,7 +34,7 @@ run() {
 	mkdir -p "$out"
 	nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 	logs=$(mktemp -d)
-	for part in ${*:-test cells fault sanitize launch bench}; do
+	for part in ${*:-test cells fault sanitize launch wire bench scaling}; do
 		echo "== $part"
 		"$part" "$out" || { echo "== $part: exit status $?"; failed=1; }
 	done
@@ -68,9 +69,9 @@ sanitize() {
 	local tool status=0
 	command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not installed here"; return 0; }
 	for tool in memcheck racecheck initcheck synccheck; do
-		local each=''
-		[ "$tool" = racecheck ] && each=-test.short # it takes a hundred times as long
-		timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/cuda.test" -test.run '^(TestEveryKernel|TestHardInputs|TestHardCells)$' $each \
+		local tests='TestEveryKernel|TestHardInputs|TestHardCells'
+		[ "$tool" = racecheck ] && tests=TestRaces # it takes a hundred times as long
+		timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/cuda.test" -test.v -test.run "^($tests)\$" \
 			>"$logs/sanitize-$tool.log" 2>&1 || status=$?
 		echo "$tool: $(tail -1 "$logs/sanitize-$tool.log")"
 	done
@@ -82,10 +83,22 @@ launch() {
 	"$programs/cuda.test" -test.run '^$' -test.bench Model -test.benchtime 60x | tee "$logs/model.log"
 }
 
-bench() {
-	timeout 500 "$programs/bench" -out "$1" -only "${ONLY:-}" -peer "${PEER-bench/torch_peer.py}" -products "${PRODUCTS:-}" -commit "$(cat "$programs/commit" 2>/dev/null)" 2>"$1/bench.err" | tee "$1/bench.log"
+# What moves between a program and the GPU, and what the socket and the bus would allow.
+wire() {
+	"$programs/cuda.test" -test.run '^$' -test.bench Transfer -test.benchtime 20x | tee "$logs/transfer.log"
+	ATTNB_DEVICE=cuda "$programs/resident.test" -test.run '^$' -test.bench Wire -test.benchtime 3x | tee "$logs/wire.log"
+}
+
+bench() { measure "$1" bench; }
+scaling() { measure "$1" scaling -scaling; }
+
+# measure OUT NAME [argument..]
+measure() {
+	local out=$1 name=$2
+	shift 2
+	timeout 500 "$programs/bench" "$@" -out "$out" -only "${ONLY:-}" -peer "${PEER-bench/torch_peer.py}" -products "${PRODUCTS:-}" -commit "$(cat "$programs/commit" 2>/dev/null)" 2>"$out/$name.err" | tee "$out/$name.log"
 	local status=$?
-	grep -v ' ms$' "$1/bench.err" | tail -20
+	grep -v ' ms$' "$out/$name.err" | tail -20
 	return $status
 }
 
