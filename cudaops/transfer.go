@@ -1,6 +1,10 @@
 package cudaops
 
-import "github.com/attnb/attnb/cudaops/plan"
+import (
+	"sync/atomic"
+
+	"github.com/attnb/attnb/cudaops/plan"
+)
 
 // Upload copies data, [heads, rows, dim] in this order, to the device. data may be reused at once.
 func (d *Device) Upload(data []float32, heads, rows, dim int) (*Buffer, error) {
@@ -21,11 +25,11 @@ func (d *Device) Upload(data []float32, heads, rows, dim int) (*Buffer, error) {
 	return c.run1(out, func(o View) error { return d.backend.Upload(o.Mem, 0, data) })
 }
 
-// part is how many elements of a transfer in parts are on their way at a time: no more than a processor's caches hold.
-const part = 1 << 18
+// part is how many elements of a transfer in parts are on their way at a time: 4 MiB, which caches hold.
+const part = 1 << 20
 
-// UploadFrom is [Device.Upload] of data that come in parts, in their order: fill writes each. It is called without the device's lock, and the array is there
-// once the first part is; a failure gives it back. An error of fill is returned as it is.
+// UploadFrom is [Device.Upload] of data that come in parts, in their order: fill writes each, one call after the other, without the device's lock, and is not called
+// any more when UploadFrom returns. The array is there once the first part is; a failure gives it back. An error of fill is returned as it is.
 func (d *Device) UploadFrom(heads, rows, dim int, fill func(part []float32) error) (*Buffer, error) {
 	n, err := shape{h: heads, s: rows, d: dim}.check()
 	if err != nil || n <= part {
@@ -45,21 +49,59 @@ func (d *Device) UploadFrom(heads, rows, dim int, fill func(part []float32) erro
 	if err != nil {
 		return nil, err
 	}
-	direct, _ := d.backend.(Addressable)
-	for at := part; at < n; at += part {
-		next := first[:min(part, n-at)]
-		if direct != nil {
-			next = direct.Elements(b.view.Mem)[at:][:len(next)]
-		}
-		if err = fill(next); err == nil && direct == nil {
-			err = d.put(b, at, next)
-		}
-		if err != nil {
-			_ = b.Release()
-			return nil, err
-		}
+	if direct, ok := d.backend.(Addressable); ok {
+		err = fill(direct.Elements(b.view.Mem)[part:n])
+	} else {
+		err = d.rest(b, n, first, fill)
+	}
+	if err != nil {
+		_ = b.Release()
+		return nil, err
 	}
 	return b, nil
+}
+
+// rest uploads what comes behind the first part of n elements: a part is filled while the one before is on its way. It may use first.
+func (d *Device) rest(b *Buffer, n int, first []float32, fill func(part []float32) error) (err error) {
+	type filled struct {
+		x   []float32
+		err error
+	}
+	rooms, ahead := make(chan []float32, 2), make(chan filled, 1)
+	rooms <- first
+	rooms <- make([]float32, part)
+	go func() {
+		defer close(ahead)
+		for at := part; at < n; at += part {
+			room, ok := <-rooms
+			if !ok {
+				return
+			}
+			x := room[:min(part, n-at)]
+			err := fill(x)
+			ahead <- filled{x, err}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	defer func() {
+		close(rooms)
+		for range ahead { // until nobody fills
+		}
+	}()
+	at := part
+	for f := range ahead {
+		if f.err != nil {
+			return f.err
+		}
+		if err := d.put(b, at, f.x); err != nil {
+			return err
+		}
+		at += len(f.x)
+		rooms <- f.x[:cap(f.x)]
+	}
+	return nil
 }
 
 // begun is a new array of which the first elements are written.
@@ -82,8 +124,9 @@ func (d *Device) put(b *Buffer, at int, x []float32) error {
 	return backendError(c.op, d.backend.Upload(b.view.Mem, at, x), 0, d.backend.InUse())
 }
 
-// DownloadTo is [Device.Download] in parts: take is given each, in their order, to read until it returns, without the device's lock. b must be held until
-// DownloadTo returns. An error of take ends it and is returned as it is; one of the device comes before the first part but where it fails on the way.
+// DownloadTo is [Device.Download] in parts: take is given each, in their order, to read until it returns, one call after the other, without the device's lock.
+// b must be held until DownloadTo returns. An error of take ends it and is returned as it is; one of the device comes before the first part but where it
+// fails on the way.
 func (d *Device) DownloadTo(b *Buffer, take func(part []float32) error) error {
 	packed, err := d.packed(b)
 	if err != nil {
@@ -97,15 +140,45 @@ func (d *Device) DownloadTo(b *Buffer, take func(part []float32) error) error {
 	if direct, ok := d.backend.(Addressable); ok {
 		return take(direct.Elements(v.Mem)[v.Offset:][:n])
 	}
-	room := make([]float32, min(4*part, n))
-	for at := 0; at < n; at += len(room) {
-		room = room[:min(len(room), n-at)]
-		if err := d.get(packed, at, room); err != nil {
+	if n <= part {
+		all := make([]float32, n)
+		if err := d.get(packed, 0, all); err != nil {
 			return err
 		}
-		if err := take(room); err != nil {
+		return take(all)
+	}
+	return d.parts(packed, n, take)
+}
+
+// parts downloads n elements: a part is taken while the next is on its way.
+func (d *Device) parts(b *Buffer, n int, take func(part []float32) error) (err error) {
+	rooms, full, done := make(chan []float32, 2), make(chan []float32, 1), make(chan error, 1)
+	rooms <- make([]float32, part)
+	rooms <- make([]float32, part)
+	var stopped atomic.Bool
+	go func() {
+		var err error
+		for x := range full {
+			if err == nil {
+				err = take(x)
+				stopped.Store(err != nil)
+			}
+			rooms <- x[:cap(x)]
+		}
+		done <- err
+	}()
+	defer func() {
+		close(full)
+		if taken := <-done; err == nil {
+			err = taken
+		}
+	}()
+	for at := 0; at < n && !stopped.Load(); at += part {
+		x := (<-rooms)[:min(part, n-at)]
+		if err := d.get(b, at, x); err != nil {
 			return err
 		}
+		full <- x
 	}
 	return nil
 }

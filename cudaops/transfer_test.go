@@ -17,7 +17,7 @@ func TestTransferInParts(t *testing.T) {
 	stop := errors.New("stop")
 	for name, b := range map[string]cudaops.Backend{"addressable": host.New(host.Options{}), "far": far{host.New(host.Options{})}} {
 		d := cudaops.NewDevice(b)
-		for _, n := range []int{1, 1000, 1 << 18, 1<<18 + 1, 5<<18 + 77} {
+		for _, n := range []int{1, 1000, 1 << 19, 1<<19 + 1, 5<<19 + 77} {
 			want := make([]float32, 2*n)
 			for i := range want {
 				want[i] = float32(i)
@@ -58,9 +58,9 @@ func TestTransferInParts(t *testing.T) {
 			for _, b := range []*cudaops.Buffer{x, second, columns} {
 				_ = b.Release()
 			}
-			parts := 0
-			if _, err := d.UploadFrom(2, 1, n, func([]float32) error {
-				if parts++; parts == (2*n+1<<18-1)>>18 {
+			left := 2 * n
+			if _, err := d.UploadFrom(2, 1, n, func(part []float32) error {
+				if left -= len(part); left == 0 {
 					return stop
 				}
 				return nil

@@ -17,6 +17,9 @@ const (
 	gemmShared = 1<<10 + 3*2*panelSize
 	// gemmLeast is the rows, columns and length of products from which making panels pays.
 	gemmLeast = 128
+	// gemmWide is the columns and length from which they pay for fewer rows too: with 4096 of both, 256 rows took 198 us on an H200, where 64 took
+	// 431 and 16 took 240 in FFMA.
+	gemmWide = 1024
 	// shortest is the length of a sum from which its bound holds for fp16x3 as for plain f32 (docs/tolerances.md).
 	shortest = 48
 )
@@ -55,7 +58,7 @@ func (b *Backend) gemmPays(rows, cols, length int) bool {
 	case b.products != ProductsAuto:
 		return length >= shortest
 	}
-	return min(rows, cols, length) >= gemmLeast
+	return min(rows, cols, length) >= gemmLeast || rows > gemvMost && min(cols, length) >= gemmWide
 }
 
 // gemmHalves queues a product in fp16x3. done is false where there is no memory for that.
