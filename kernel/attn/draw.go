@@ -102,7 +102,7 @@ func drawing[O MapOption](s wire.Subject, options []O, xs []Tensor) {
 		}
 	}
 	check(r)
-	show(do(r).DisplayID)
+	publish("", do(r).DisplayID)
 }
 
 // checkDrawing stops the cell where an option of a drawing belongs to something else.

@@ -1,10 +1,6 @@
 package attn
 
-import (
-	"fmt"
-
-	"github.com/attnb/attnb/kernel/wire"
-)
+import "github.com/attnb/attnb/kernel/wire"
 
 // Fault is one way in which tensors depart from what was declared of them.
 type Fault struct {
@@ -163,10 +159,7 @@ func find(of string, r wire.Request, call func(args []Tensor, numbers []int) Ten
 	if a.Finding == nil {
 		stop(of + ": the device process gave no finding")
 	}
-	fmt.Print(a.Text)
-	if a.DisplayID != "" {
-		show(a.DisplayID)
-	}
+	publish(a.Text, a.DisplayID)
 	d := Diagnosis{Pass: a.Finding.Pass, Sentence: a.Finding.Sentence, Report: a.Text, of: of}
 	for _, f := range a.Finding.Faults {
 		d.Faults = append(d.Faults, Fault(f))

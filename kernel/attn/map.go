@@ -57,7 +57,7 @@ func drawMap(options []MapOption, xs ...Tensor) {
 		o.apply(&r)
 	}
 	check(r)
-	show(do(r).DisplayID)
+	publish("", do(r).DisplayID)
 }
 
 func ofMap(set func(*wire.Map)) ViewOption {

@@ -33,8 +33,7 @@ func view(kind wire.Kind, style wire.PictureStyle, options []ViewOption, xs ...T
 	}
 	check(r)
 	a := do(r)
-	fmt.Print(a.Text) // the report of a verdict: beside a picture no front end shows text
-	show(a.DisplayID)
+	publish(a.Text, a.DisplayID) // text beside the picture: within a display no front end shows it
 	return a
 }
 
@@ -143,5 +142,5 @@ func Require(f Finding) {
 // Show puts data of any MIME type on the page, in its place among what the cell prints: Show("image/png", png).
 func Show(mime string, data []byte) {
 	d := &wire.Display{Parts: []wire.Part{{MIME: mime, Data: data}}}
-	show(do(wire.Request{Kind: wire.KindShow, Display: d}).DisplayID)
+	publish("", do(wire.Request{Kind: wire.KindShow, Display: d}).DisplayID)
 }
