@@ -55,7 +55,7 @@
 // a new one.
 //
 // Tensors live in the device process, which outlives the cell. A tensor with a name ([Tensor.Named], [Once]) is there in the next
-// cell, by [Get]. One without a name lives until the cell ends.
+// cell, by [Get]. One without a name lives until the cell ends. [Save] and [Restore] take those with a name over a restart.
 //
 // A call that fails stops the cell with one line that says what did not fit, of which tensors with which shapes, and where; nothing is
 // returned that would have to be looked at. Outside of a notebook of this kernel every call fails so. Shapes stand in brackets, outermost dimension first: [heads, seq, dim]. Heads, rows,

@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/attnb/attnb/kernel/attn"
 )
@@ -48,6 +49,35 @@ func ExampleOnce() {
 	// loading
 	// "expected" [seq 9, heads 4, dim 16]
 	// "expected" [seq 9, heads 4, dim 16]
+}
+
+// What a restart would clear, kept in a file; and one tensor of it back, in another kernel perhaps.
+func ExampleSave() {
+	dir, _ := os.MkdirTemp("", "")
+	defer os.RemoveAll(dir)
+	attn.Get("q").Head(2).Named("q of head 2")
+	attn.Save(dir+"/run.safetensors", "q of head 2", "k", "v")
+
+	attn.Forget("q of head 2")
+	fmt.Println(attn.Restore(dir+"/run.safetensors", "q of head 2"))
+	attn.Forget("q of head 2")
+	// Output:
+	// ["q of head 2" [seq 9, dim 16]]
+}
+
+// Scores that come back still know their mask. A check of what is made of them begins with their values, and none of these is checked itself.
+func ExampleRestore() {
+	dir, _ := os.MkdirTemp("", "")
+	defer os.RemoveAll(dir)
+	attn.Scores(attn.Get("q"), attn.Get("k"), attn.Causal).Named("kept")
+	attn.Save(dir+"/run.safetensors", "kept")
+
+	attn.Forget("kept")
+	kept := attn.Restore(dir + "/run.safetensors")[0]
+	kept.Softmax().Check()
+	attn.Forget("kept")
+	// Output:
+	// Check Softmax: pass
 }
 
 // What is there, and whether a name is taken.

@@ -48,6 +48,7 @@ type server struct {
 	store   *store.Store
 	gallery *show.Gallery
 	tasks   tasks
+	files   files
 	budget  chain.Budget
 	log     *slog.Logger
 	token   string
