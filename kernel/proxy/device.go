@@ -233,7 +233,13 @@ func (d *device) alone(r wire.Request) (wire.Answer, error) {
 	}
 	conn, err := d.dial()
 	if err != nil {
-		return wire.Answer{}, err
+		// The socket may have been removed: the connection that there is outlives it.
+		var a wire.Answer
+		err = d.do(func(c *wire.Conn) (err error) {
+			a, err = c.Do(r)
+			return err
+		})
+		return a, err
 	}
 	defer conn.Close()
 	return conn.Do(r)

@@ -106,6 +106,8 @@ func (s *server) serve(o Options) error {
 		conns.closeAll()
 	})
 	log.Info("serving", "socket", o.Socket, "backend", o.Device.Info().Backend)
+	full := newTurnstile(log)
+	defer full.close()
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {
@@ -117,8 +119,7 @@ func (s *server) serve(o Options) error {
 				conns.wait()
 				return fmt.Errorf("resident: %w", err)
 			}
-			log.Warn("accept", "error", err)
-			time.Sleep(50 * time.Millisecond) // out of descriptors, most likely: let some close
+			full.turnAway(l, err)
 			continue
 		}
 		conns.run(c, s.serveConn)
