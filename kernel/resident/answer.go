@@ -72,9 +72,9 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 	case wire.KindLoad:
 		a, err = c.load(r)
 	case wire.KindSave:
-		a, err = c.file(r, checkpoint.Save)
+		a, err = c.transfer(r, checkpoint.Save)
 	case wire.KindRestore:
-		a, err = c.file(r, checkpoint.Restore)
+		a, err = c.transfer(r, checkpoint.Restore)
 	case wire.KindGet:
 		a, err = c.Get(r)
 	case wire.KindOnce:
@@ -121,7 +121,7 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		c.Store.SetCell(r.Number)
 	case wire.KindInterrupt:
 		c.s.d.Interrupt()
-		c.s.files.interrupt()
+		c.s.transfers.interrupt()
 	case wire.KindShutdown:
 	default:
 		err = wire.Errorf(wire.BadRequest, "unknown request %d", r.Kind)
