@@ -4,14 +4,16 @@
     python tests/faults.py [--faults 150] [--seed 1] [--report FILE]
 
 Killed by SIGKILL: the program of a cell, its launcher, gonb, the device process, the kernel (proxy), the Jupyter server that started it; one or two at
-once, in an order and at moments that the seed fixes as far as a seed can. Meanwhile a cell uploads, downloads, computes, checks, draws, loads, prints or is
-being built. After each fault: named tensors are whole or gone as promised, declarations are there, the next cell runs, no process is an orphan and no
+once, in an order and at moments that the seed fixes as far as a seed can. Meanwhile a cell uploads, downloads, computes, checks, draws, loads, saves, prints
+or is being built. After each fault: named tensors are whole or gone as promised, declarations are there, the next cell runs, no process is an orphan and no
 socket is stale.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import random
 import shutil
@@ -66,6 +68,7 @@ BUSY = {
     "checks": 'for {\n\tx := attn.Get("x")\n\tattn.Prefill(x, x, x, attn.Causal).Check()\n}',
     "draws": 'for {\n\tx := attn.Get("x")\n\tattn.Scores(x, x, attn.Causal).Softmax().Heatmap()\n}',
     "loads": f'for {{\n\tattn.Load("{NPZ}", "qkv").Named("out")\n}}',
+    "saves": 'for {\n\tattn.Save("KEPT", "base")\n}',
     "prints": 'for i := 0; ; i++ {\n\tfmt.Println(i, "äß€äß€äß€äß€äß€äß€äß€äß€äß€äß€")\n}',
     "sleeps": "time.Sleep(time.Hour)",
 }
@@ -131,7 +134,7 @@ class Life:
                 words, name = p.cmdline(), p.name()
                 kind = {"kernel": "kernel", "device": "device"}.get(words[1] if len(words) > 1 else "") if name == "attnb" else name
                 if name.startswith("gonb_") and words:
-                    kind = "cell" if words[0].endswith(".cell") else "launcher"
+                    kind = "cell" if p.exe().endswith(".cell") else "launcher"  # both are called by the launcher's path
                 if "jupyter_server" in words:
                     kind = "jupyter"
                 if kind == what:
@@ -202,11 +205,12 @@ class Faults:
         self.random = random.Random(seed)
         self.say = say
         self.scratch = Path(tempfile.mkdtemp(prefix="kf", dir="/tmp"))
+        self.kept = self.scratch / "kept.safetensors"
         self.done: Counter[str] = Counter()
         self.during: Counter[str] = Counter()
         self.recovered: dict[str, list[float]] = {}
         self.wrong: list[str] = []
-        self.number = 0
+        self.number = self.files = 0
         self.start()
 
     def start(self) -> None:
@@ -242,11 +246,13 @@ class Faults:
         if what == "is built":
             msg = life.client.execute(f"%%\n_ = {self.random.random()}\ntime.Sleep(time.Hour)")
         else:
-            msg = life.client.execute('%%\nfmt.Println("up")\n' + BUSY[what])
+            msg = life.client.execute('%%\nfmt.Println("up")\n' + BUSY[what].replace("KEPT", str(self.kept)))
             life.wait_for(msg, "up")
         time.sleep(self.random.random() * 0.3)
         # While a cell is built there is no program, and what is killed instead is gonb.
-        processes = [p for v in victims for p in life.named(v)] or life.named("gonb")
+        processes = [p for v in victims for p in life.named(v)]
+        assert what == "is built" or len(processes) == len(victims), (victims, processes)
+        processes = processes or life.named("gonb")
         if what == "is built" and not {"gonb", "kernel", "jupyter"} & set(victims):
             victims = [*victims, "gonb"]
             processes += life.named("gonb")
@@ -269,8 +275,18 @@ class Faults:
         if wrong := life.settled(self.life.orphans) + self.life.settled(self.life.stale):
             self.wrong += [f"{label} killed while a cell {what}: {w}" for w in wrong]
 
+    def check_file(self) -> None:
+        """What a cell has saved is the whole of it, if it is there."""
+        if self.kept.exists():
+            content = self.kept.read_bytes()
+            header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+            seal = header["__metadata__"]["sha256"].encode()
+            assert hashlib.sha256(content.replace(seal, bytes(b"0" * 64))).hexdigest() == seal.decode(), "half a file"
+            self.files += 1
+
     def check(self, msg: str, victims: set[str], what: str) -> None:
         life = self.life
+        self.check_file()
         if "jupyter" in victims:
             life.server.wait(LIMIT)
             left = life.settled(lambda: [f"process {p.pid}: {' '.join(cmdline(p))}" for p in life.processes()], 20)
@@ -323,6 +339,7 @@ def run(faults: int, seed: int, say: Callable[[str], None] = print) -> list[str]
         say(f"{faults} faults, seed {seed}, in {time.monotonic() - began:.0f} s")
         say("killed: " + ", ".join(f"{n} {k}" for k, n in f.done.most_common()))
         say("while a cell: " + ", ".join(f"{k} {n}" for k, n in f.during.most_common()))
+        say(f"a saved file was there after {f.files} of them, and whole")
         for k, times in sorted(f.recovered.items()):
             times.sort()
             say(f"until all was as promised after {k}: median {times[len(times) // 2]:.2f} s, longest {times[-1]:.2f} s ({len(times)})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 
 import nbformat
@@ -11,7 +12,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 import notebooks
-from conftest import ATTN, KERNEL
+from conftest import ATTN, KERNEL, ROOT
 
 MAX_SIZE = 1_600_000  # bytes of a notebook with its pictures
 PATHS = notebooks.paths()
@@ -94,6 +95,15 @@ def test_the_words_of_a_picture_are_compared_but_for_rounding() -> None:
     check = 'Check "s": pass, error/bound 0.05. Heatmap of 2 query x 3 key (error / bound). From 0 at query 0, key 0 to 0.05 at query 1, key 2.'
     assert not changed(notebooks.steady(check), notebooks.steady(check.replace("0.05", "0.04")))
     assert changed(notebooks.steady(check), notebooks.steady(check.replace("pass", "FAIL")))
+
+
+def test_the_lines_that_dump_a_layer_are_the_same_everywhere() -> None:
+    """Readers copy them from a page or a notebook; the script is where they were run."""
+    lines = re.compile(r"^class Dump.*?return out$", re.MULTILINE | re.DOTALL)
+    notebook = "\n".join(cell.source for cell in notebooks.read(ROOT / "notebooks" / "09-your-own-tensors.ipynb").cells)
+    page, script = ((ROOT / path).read_text() for path in ("docs/own-tensors.md", "notebooks/data/stranger.py"))
+    found = [lines.findall(text) for text in (page, notebook, script)]
+    assert len(found[0]) == 1 and found[0] == found[1] == found[2]
 
 
 def test_an_exercise_must_fail_by_require(tmp_path: Path) -> None:

@@ -21,11 +21,19 @@ func (b *Backend) attendRow(a *attention) error {
 		dim = 0
 	}
 	heads := make([]single, a.q.H)
+	each := blocks(n*(tileKeys+4+dim), 16) * 16
+	memory := b.scratch
+	if len(memory) < len(heads)*each {
+		memory = aligned(len(heads) * each)
+		if 4*len(memory) <= spareMost {
+			b.scratch = memory
+		}
+	}
 	for h := range heads {
 		s := &heads[h]
 		s.row = changedRow(a.changes, a.shown, h, 0)
 		s.first, s.last = s.row.lo/tileKeys, blocks(s.row.hi, tileKeys)
-		all := aligned(n * (tileKeys + 4 + dim))
+		all := memory[h*each:][:each]
 		for _, part := range []struct {
 			of   *[]float32
 			size int

@@ -28,10 +28,13 @@ type Backend struct {
 	tiles   tiles
 	budget  int64
 	inUse   int64
+	spare   spare
+	scratch []float32   // of a decode
 	stop    atomic.Bool // the running op was interrupted
 	busy    atomic.Bool
 
-	progress atomic.Pointer[progress] // of the running op
+	job     atomic.Pointer[job] // the running op
+	helpers atomic.Int64        // goroutines that work with the op's
 }
 
 // New makes a backend.
@@ -69,9 +72,12 @@ func (b *Backend) Alloc(n int) (cudaops.Memory, error) {
 	if b.budget > 0 && bytes > b.budget-b.inUse {
 		return nil, fmt.Errorf("%w: budget of %d bytes", cudaops.ErrOutOfMemory, b.budget)
 	}
-	elements, err := makeElements(n)
-	if err != nil {
-		return nil, err
+	elements := b.spare.take(n)
+	if elements == nil {
+		var err error
+		if elements, err = makeElements(n); err != nil {
+			return nil, err
+		}
 	}
 	b.inUse += bytes
 	return &block{data: elements}, nil
@@ -92,6 +98,7 @@ func makeElements(n int) (elements []float32, err error) {
 func (b *Backend) Free(m cudaops.Memory) {
 	blk := m.(*block)
 	b.inUse -= 4 * int64(len(blk.data))
+	b.spare.give(blk.data)
 	blk.data = nil
 }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/attnb/attnb/cudaops/optest"
 )
 
-// TestConformance runs the whole suite on all kernels that the processor has.
+// TestConformance runs the whole suite on all kernels that the processor has, in memory that holds NaN.
 func TestConformance(t *testing.T) {
+	t.Cleanup(host.PoisonFreed())
 	for _, kernels := range host.AllKernels() {
 		t.Run(kernels.String(), func(t *testing.T) {
 			optest.Run(t, func(t *testing.T) *cudaops.Device {

@@ -73,7 +73,7 @@ func departure(n []float64) Departure { return Departure{n[0] != 0, n[1], n[2], 
 
 // Rung is a cell in one number format.
 type Rung struct {
-	Format string
+	Format string // "float64", "f32", "f32, f32 angles", "TF32", "fp16", "bf16"
 	Value  float64
 	Error  float64 // off float64
 }
@@ -87,7 +87,7 @@ type LadderFinding struct {
 }
 
 // Ladder computes one cell of scores or of a context in float64, f32, f32 with f32 angles, TF32, fp16 and bf16, rounding after every
-// operation, and shows what each stage changed. It says which of these formats could have made the error that the tensor has there, or one of
+// operation, and shows what each stage changed. head, row and column count from 0. It says which of these formats could have made the error that the tensor has there, or one of
 // the size off, as that at which a report fails.
 func Ladder(x Tensor, head, row, column int, off ...float64) LadderFinding {
 	r := about("ladder")

@@ -19,10 +19,16 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-const (
-	nonce  = "00112233445566778899aabbccddeeff"
-	golden = "../../cudaops/optest/testdata/golden/neox_a.npz"
-)
+const nonce = "00112233445566778899aabbccddeeff"
+
+// here is this folder, which tests leave: see onPage.
+var here, golden = func() (string, string) {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	return dir, filepath.Join(dir, "../../cudaops/optest/testdata/golden/neox_a.npz")
+}()
 
 // On a machine without Go, as bench/gpu.sh has it: the compiled testdata/cell, and the device that the device process takes.
 const (
@@ -45,7 +51,7 @@ func TestMain(m *testing.M) {
 			if program, err = filepath.Abs(built); err != nil {
 				panic(err)
 			}
-			return m.Run()
+			return onPage(dir, m.Run)
 		}
 		program = filepath.Join(dir, "cell")
 		build := exec.Command("go", "build", "-o", program, "./testdata/cell")
@@ -53,7 +59,7 @@ func TestMain(m *testing.M) {
 			os.Stderr.Write(out)
 			return 1
 		}
-		return m.Run()
+		return onPage(dir, m.Run)
 	}())
 }
 
@@ -66,17 +72,23 @@ type kernel struct {
 	conn   *wire.Conn // as the proxy's
 }
 
+func openBackend() (cudaops.Backend, error) {
+	if spec := os.Getenv(deviceVariable); spec != "" {
+		backend, _, err := devices.Open(spec, 0)
+		return backend, err
+	}
+	return host.New(host.Options{}), nil
+}
+
 func newKernel(t *testing.T) *kernel {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "attnb")
 	if err != nil {
 		t.Fatal(err)
 	}
-	backend := cudaops.Backend(host.New(host.Options{}))
-	if spec := os.Getenv(deviceVariable); spec != "" {
-		if backend, _, err = devices.Open(spec, 0); err != nil {
-			t.Fatal(err)
-		}
+	backend, err := openBackend()
+	if err != nil {
+		t.Fatal(err)
 	}
 	k := &kernel{t: t, device: cudaops.NewDevice(backend), socket: filepath.Join(dir, "s"), dir: t.TempDir()}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -121,16 +133,12 @@ func (k *kernel) run(cell string, extra ...string) ran {
 
 func (k *kernel) runProgram(program, cell string, extra ...string) ran {
 	k.t.Helper()
-	path, err := filepath.Abs(golden)
-	if err != nil {
-		k.t.Fatal(err)
-	}
 	cmd := exec.Command(program, cell)
 	cmd.Dir = k.dir
-	cmd.Env = append([]string{wire.EnvSocket + "=" + k.socket, wire.EnvNonce + "=" + nonce, "GOLDEN=" + path}, extra...)
+	cmd.Env = append([]string{wire.EnvSocket + "=" + k.socket, wire.EnvNonce + "=" + nonce, "GOLDEN=" + golden}, extra...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		k.t.Fatal(err)
@@ -212,6 +220,7 @@ func TestCells(t *testing.T) {
 	// A cell whose declaration changed computes again, and then not again.
 	changed := filepath.Join(k.dir, "changed")
 	build := exec.Command("go", "build", "-ldflags", "-X 'github.com/attnb/attnb/kernel/attn.onceHashes=other=1;noise=2'", "-o", changed, "./testdata/cell")
+	build.Dir = here
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -228,7 +237,7 @@ func TestCells(t *testing.T) {
 func TestOps(t *testing.T) {
 	k := newKernel(t)
 	r := k.good("ops")
-	want, err := os.ReadFile("testdata/ops.txt")
+	want, err := os.ReadFile(filepath.Join(here, "testdata/ops.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

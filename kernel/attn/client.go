@@ -2,6 +2,7 @@ package attn
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"strconv"
@@ -93,6 +94,14 @@ func run(op wire.Op, p wire.Params, n int, in ...Tensor) []Tensor {
 }
 
 func run1(op wire.Op, p wire.Params, in ...Tensor) Tensor { return run(op, p, 1, in...)[0] }
+
+// publish puts on the page what an answer brings: its report, then its picture. A variable, since the examples have no page.
+var publish = func(report, displayID string) {
+	fmt.Print(report)
+	if displayID != "" {
+		show(displayID)
+	}
+}
 
 // show puts a marker on stdout, where the kernel puts the display. One write, so that it stays whole among other output.
 func show(id string) {

@@ -37,7 +37,8 @@ func absolute(op, path string) string {
 }
 
 // FromSlice makes a tensor of data, its last index running fastest: FromSlice(x, "heads seq dim", 4, 9, 16).
-// Values of another type are rounded to f32; one that is finite and does not fit is refused.
+// Axes are a word for each dimension (see [Tensor.Axes]), and the shape has as many elements as data. Values of another type are rounded
+// to f32; one that is finite and does not fit is refused.
 func FromSlice[F ~float32 | ~float64](data []F, axes string, shape ...int) Tensor {
 	values := make([]float32, len(data))
 	for i, v := range data {
@@ -57,7 +58,7 @@ func upload(values []float32, axes []string, shape []int) Tensor {
 	return one(a)
 }
 
-// Download fetches the values, the last index running fastest.
+// Download fetches the values, as many as the product of the shape, the last index running fastest.
 func (x Tensor) Download() []float32 {
 	data, err := connect().Download(wire.Request{Kind: wire.KindDownload, IDs: []int{x.t.ID}})
 	if err != nil {

@@ -10,9 +10,12 @@
 //	out.Check()
 //	attn.Map(q, k, attn.Causal) // a picture of it at any length
 //
-// Other pictures: [Layers] (a number for each head), [Trace] (a query on its way to its context), [Decoding] (a run as it grows),
-// [Tensor.Timeline] and [Writes] (a cache, slot by slot), [Rotation.Phasors] (what RoPE turns), and the options [Statistics],
-// [Enlarge], [Differences] and [ULP].
+// # Pictures
+//
+// [Tensor.Heatmap], [Tensor.Interactive] and [Map] show a matrix, whole, by its values, and at any length; [Explore] puts controls beside a picture,
+// which turn the calls that made it, and [Slider] and [Menu] turn the cell itself. Others are [Layers] (a number for each head), [Trace] (a query on its way
+// to its context), [Decoding] (a run as it grows), [Tensor.Timeline] and [Writes] (a cache, slot by slot), [Rotation.Phasors] (what RoPE turns), and
+// the options [Statistics], [Enlarge], [Differences] and [ULP].
 //
 // # Whole models
 //
@@ -52,8 +55,9 @@
 // a new one.
 //
 // Tensors live in the device process, which outlives the cell. A tensor with a name ([Tensor.Named], [Once]) is there in the next
-// cell, by [Get]. One without a name lives until the cell ends.
+// cell, by [Get]. One without a name lives until the cell ends. [Save] and [Restore] take those with a name over a restart.
 //
-// A call that fails stops the cell with one line that says what did not fit and where. Outside of a notebook of this
-// kernel every call fails so.
+// A call that fails stops the cell with one line that says what did not fit, of which tensors with which shapes, and where; nothing is
+// returned that would have to be looked at. Outside of a notebook of this kernel every call fails so. Shapes stand in brackets, outermost dimension first: [heads, seq, dim]. Heads, rows,
+// queries, keys, tokens and positions count from 0. "kv heads" is the number of key and value heads, which divides that of query heads.
 package attn

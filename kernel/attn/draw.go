@@ -14,18 +14,18 @@ func ofDrawing(set func(*wire.Drawing)) ViewOption {
 var (
 	// Statistics puts numbers beside each head of a Heatmap or Interactive of probabilities: entropy (bits), distance attended
 	// (keys) and the share of key 0, each the mean over the queries that see anything, computed in float64.
-	Statistics = ofDrawing(func(d *wire.Drawing) { d.Statistics = true })
+	Statistics ViewOption = ofDrawing(func(d *wire.Drawing) { d.Statistics = true })
 
 	// Enlarge makes the panels of a Heatmap ones to click: a click shows one large, another goes back. It works without a kernel,
 	// in a notebook that is trusted.
-	Enlarge = ViewOption{func(r *wire.Request) { r.Style = wire.StyleGallery }}
+	Enlarge ViewOption = ViewOption{func(r *wire.Request) { r.Style = wire.StyleGallery }}
 )
 
-// What Layers shows of each head. Without one of these it is the entropy.
+// What [Layers] shows of each head. Without one of these it is the entropy.
 var (
-	Entropy   = ofDrawing(func(d *wire.Drawing) { d.Statistic = wire.StatisticEntropy })  // bits
-	Distance  = ofDrawing(func(d *wire.Drawing) { d.Statistic = wire.StatisticDistance }) // keys from the query
-	SinkShare = ofDrawing(func(d *wire.Drawing) { d.Statistic = wire.StatisticSink })     // weight on key 0
+	Entropy   ViewOption = ofDrawing(func(d *wire.Drawing) { d.Statistic = wire.StatisticEntropy })  // bits
+	Distance  ViewOption = ofDrawing(func(d *wire.Drawing) { d.Statistic = wire.StatisticDistance }) // keys from the query
+	SinkShare ViewOption = ofDrawing(func(d *wire.Drawing) { d.Statistic = wire.StatisticSink })     // weight on key 0
 )
 
 // Layers shows one cell a head: layer i is the probabilities [heads, query, key] of layers[i]. Each cell is a mean over the queries
@@ -82,9 +82,9 @@ func Beside(r Rotation) ViewOption {
 var (
 	// Differences has Check and Compare show both sides on one scale, and mine - expected on its own, white where they agree. The
 	// worst cell is marked.
-	Differences = ofDrawing(func(d *wire.Drawing) { d.Difference = wire.DifferenceSigned })
+	Differences ViewOption = ofDrawing(func(d *wire.Drawing) { d.Difference = wire.DifferenceSigned })
 	// ULP is Differences in f32 steps (units in the last place), on a scale that is logarithmic beyond the first few.
-	ULP = ofDrawing(func(d *wire.Drawing) { d.Difference = wire.DifferenceSteps })
+	ULP ViewOption = ofDrawing(func(d *wire.Drawing) { d.Difference = wire.DifferenceSteps })
 )
 
 func drawing[O MapOption](s wire.Subject, options []O, xs []Tensor) {
@@ -102,7 +102,7 @@ func drawing[O MapOption](s wire.Subject, options []O, xs []Tensor) {
 		}
 	}
 	check(r)
-	show(do(r).DisplayID)
+	publish("", do(r).DisplayID)
 }
 
 // checkDrawing stops the cell where an option of a drawing belongs to something else.

@@ -125,7 +125,7 @@ var messages = []struct{ cell, want string }{
 // lines finds the line on which each failing cell calls the package.
 func lines(t *testing.T) map[string]int {
 	t.Helper()
-	src, err := os.ReadFile("testdata/cell/failures.go")
+	src, err := os.ReadFile(filepath.Join(here, "testdata/cell/failures.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

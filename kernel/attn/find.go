@@ -165,7 +165,7 @@ func CheckWrites(steps []Write) WritesFinding {
 	return writesFinding(r)
 }
 
-// CheckWrites is the same of the calls that made x: the rows that it began with, [AppendKV], and Rows(0, n), which trims it. It finds rows
+// CheckWrites is [CheckWrites] of the calls that made x: the rows that it began with, [AppendKV], and Rows(0, n), which trims it. It finds rows
 // rotated twice or never, too.
 func (x Tensor) CheckWrites() WritesFinding {
 	r := about("appends")

@@ -1,10 +1,6 @@
 package attn
 
-import (
-	"fmt"
-
-	"github.com/attnb/attnb/kernel/wire"
-)
+import "github.com/attnb/attnb/kernel/wire"
 
 // Fault is one way in which tensors depart from what was declared of them.
 type Fault struct {
@@ -35,6 +31,7 @@ func (d Diagnosis) Has(kind string) bool {
 	return false
 }
 
+// String is "FindRoPE: pass: the declared rotation fits", or FAIL and the faults.
 func (d Diagnosis) String() string {
 	if d.Pass {
 		return d.of + ": pass: " + d.Sentence
@@ -51,10 +48,10 @@ type FindOption interface{ ask(*wire.Request) }
 type Precision string
 
 const (
-	F64  Precision = "f64"
-	TF32 Precision = "tf32"
-	FP16 Precision = "fp16"
-	BF16 Precision = "bf16"
+	F64  Precision = "f64"  // 53 bits
+	TF32 Precision = "tf32" // 11 bits, of a tensor unit's inputs
+	FP16 Precision = "fp16" // 11 bits
+	BF16 Precision = "bf16" // 8 bits
 )
 
 func (p Precision) ask(r *wire.Request) { set(r, "precision", nil, string(p)) }
@@ -163,10 +160,7 @@ func find(of string, r wire.Request, call func(args []Tensor, numbers []int) Ten
 	if a.Finding == nil {
 		stop(of + ": the device process gave no finding")
 	}
-	fmt.Print(a.Text)
-	if a.DisplayID != "" {
-		show(a.DisplayID)
-	}
+	publish(a.Text, a.DisplayID)
 	d := Diagnosis{Pass: a.Finding.Pass, Sentence: a.Finding.Sentence, Report: a.Text, of: of}
 	for _, f := range a.Finding.Faults {
 		d.Faults = append(d.Faults, Fault(f))

@@ -46,7 +46,7 @@ func open[T any](c wire.Control, first T, read func(float64) T) *Input[T] {
 			{MIME: "application/vnd.jupyter.widget-view+json", Data: []byte(`{"version_major":2,"version_minor":0,"model_id":"` + in.Model + `"}`)},
 			{MIME: "text/plain", Data: []byte(c.Name + ": a control that its cell hears while it runs")},
 		}}
-		show(do(wire.Request{Kind: wire.KindShow, Display: d}).DisplayID)
+		publish("", do(wire.Request{Kind: wire.KindShow, Display: d}).DisplayID)
 	}
 	return &Input[T]{in, first, read}
 }

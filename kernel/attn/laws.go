@@ -2,12 +2,12 @@ package attn
 
 import "github.com/attnb/attnb/kernel/wire"
 
-// Law is how well something holds that needs no reference.
+// Law is how well something holds that needs no reference. It passes where Worst is at most Floor.
 type Law struct {
 	Diagnosis
 	Worst float64 // largest departure, in proportion to what rounding explains at its place
 	Floor float64 // what rounding explains of that
-	Where string
+	Where string  // "head 1 row 2"
 }
 
 func law(of string, r wire.Request, call func([]Tensor, []int) Tensor, options []FindOption) Law {

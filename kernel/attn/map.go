@@ -57,7 +57,7 @@ func drawMap(options []MapOption, xs ...Tensor) {
 		o.apply(&r)
 	}
 	check(r)
-	show(do(r).DisplayID)
+	publish("", do(r).DisplayID)
 }
 
 func ofMap(set func(*wire.Map)) ViewOption {
@@ -73,28 +73,28 @@ func reduce(by wire.Reduce) ViewOption { return ofMap(func(m *wire.Map) { m.Redu
 
 // What one cell of a map is of the visible cells that it stands for. Without one of these it is the largest.
 var (
-	PoolMax  = reduce(wire.ReduceMax)
-	PoolMean = reduce(wire.ReduceMean)
-	PoolSum  = reduce(wire.ReduceSum)
-	PoolMin  = reduce(wire.ReduceMin)
+	PoolMax  ViewOption = reduce(wire.ReduceMax)
+	PoolMean ViewOption = reduce(wire.ReduceMean)
+	PoolSum  ViewOption = reduce(wire.ReduceSum)
+	PoolMin  ViewOption = reduce(wire.ReduceMin)
 )
 
 // OfScores maps scale * q.k, before mask and softmax, instead of probabilities.
-var OfScores = ofMap(func(m *wire.Map) { m.Quantity = wire.QuantityScores })
+var OfScores ViewOption = ofMap(func(m *wire.Map) { m.Quantity = wire.QuantityScores })
 
 // Log shows probabilities on a logarithmic scale, in a Map or Heatmap: long rows are nearly all dark on a linear one. What is
 // exactly 0 has a colour of its own.
-var Log = ViewOption{func(r *wire.Request) { r.Log = true }}
+var Log ViewOption = ViewOption{func(r *wire.Request) { r.Log = true }}
 
-// OnlyHead maps one head.
+// OnlyHead shows one head, from 0, in a Map, Trace or Decoding.
 func OnlyHead(i int) ViewOption { return ofMap(func(m *wire.Map) { m.Heads = []int{i} }) }
 
-// Queries maps the queries from up to but without to.
+// Queries maps the queries from up to but without to, counted from 0.
 func Queries(from, to int) ViewOption {
 	return ofMap(func(m *wire.Map) { m.Queries = []int{from, to} })
 }
 
-// Keys maps the keys from up to but without to.
+// Keys maps the keys from up to but without to, counted from 0.
 func Keys(from, to int) ViewOption { return ofMap(func(m *wire.Map) { m.Keys = []int{from, to} }) }
 
 // Size is how many cells a map has at most, each way, instead of 512. Where several heads share a picture it may be fewer.

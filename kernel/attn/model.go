@@ -82,7 +82,8 @@ func (m *Model) layer(l wire.ModelLayer) *ModelLayer {
 	}
 }
 
-// Tensor is the weight of that name, as it lies in the files: loaded at the first call in a cell. A matrix has the axes "seq hidden".
+// Tensor is the weight of that name, as it lies in the files: loaded at the first call in a cell. A matrix has the axes "seq hidden". A name
+// that the model does not have stops the cell, with those that it has.
 func (m *Model) Tensor(name string) Tensor {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +119,8 @@ type Projection struct {
 	names wire.ModelWeights
 }
 
-// Weight is W, [out, in], whichever way it lies in the file: GPT-2 has [in, out].
+// Weight is W, [out, in], whichever way it lies in the file: GPT-2 has [in, out]. A projection that the model has not, as Q where it is fused,
+// stops the cell.
 func (p Projection) Weight() Tensor {
 	if p.names.Weight == "" {
 		stop("Weight: the model has no such projection: see Fused")
@@ -134,7 +136,7 @@ func (p Projection) Bias() (b Tensor, ok bool) {
 	return p.model.Tensor(p.names.Bias), true
 }
 
-// Of is x W^T + b of rows [seq, in].
+// Of is x W^T + b of rows [seq, in]: [seq, out].
 func (p Projection) Of(x Tensor) Tensor {
 	w := p.Weight()
 	if b, ok := p.Bias(); ok {
@@ -149,13 +151,13 @@ type Norm struct {
 	names wire.ModelNorm
 }
 
-// RMS says that it is an RMSNorm.
+// RMS says whether it is an RMSNorm.
 func (n Norm) RMS() bool { return n.names.RMS }
 
-// Eps is what is added to the mean square.
+// Eps is what is added to the mean square: the eps of [LayerNorm] and [RMSNorm].
 func (n Norm) Eps() float64 { return n.names.Eps }
 
-// Of is the norm of each row of x.
+// Of is the norm of each row of x, [seq, hidden].
 func (n Norm) Of(x Tensor) Tensor {
 	w := n.model.Tensor(n.names.Weight)
 	switch {

@@ -17,10 +17,7 @@ import (
 // A whole model runs in one cell, and every stage of it is PyTorch's within the bounds of the chain up to there. One activation for another,
 // which changes an element by 5e-4 at most, is found at once.
 func TestForwardPass(t *testing.T) {
-	dir, err := filepath.Abs("../../notebooks/models/induction")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join(here, "../../notebooks/models/induction")
 	k := newKernel(t)
 	r := k.run("forward", "MODEL="+dir)
 	t.Log(k.device.Info().Device, regexp.MustCompile(`4477 logits.*`).FindString(r.out))

@@ -6,10 +6,11 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// ViewOption is a setting of Heatmap, Interactive, Map, Check, Compare or Explore.
+// ViewOption is a setting of a picture. One that does not belong to the call that it is given to stops the cell.
 type ViewOption struct{ set func(*wire.Request) }
 
-// Tokens labels the rows and columns that stand for tokens: the axes query, key and seq.
+// Tokens labels the rows and columns that stand for tokens: those of the axes query, key and seq that have as many. Where none has, the cell
+// stops.
 func Tokens(labels ...string) ViewOption {
 	return ViewOption{func(r *wire.Request) { r.Labels = labels }}
 }
@@ -33,8 +34,7 @@ func view(kind wire.Kind, style wire.PictureStyle, options []ViewOption, xs ...T
 	}
 	check(r)
 	a := do(r)
-	fmt.Print(a.Text) // the report of a verdict: beside a picture no front end shows text
-	show(a.DisplayID)
+	publish(a.Text, a.DisplayID) // text beside the picture: within a display no front end shows it
 	return a
 }
 
@@ -85,7 +85,8 @@ type Verdict struct {
 
 // Check computes the tensor again in float64, from the values that its chain of calls began with, and compares each cell with a
 // bound on what f32 arithmetic may be off by, and all cells together with what it is off by on average. It shows the verdict, the
-// worst cell, the chain, and error / bound as a picture.
+// worst cell, the chain, and error / bound as a picture. Of a large tensor it samples rows, and says so. A tensor that was brought, not
+// computed, has nothing to check, nor has one whose origin was freed: these stop the cell.
 func (x Tensor) Check(options ...ViewOption) Verdict {
 	a := x.view(wire.KindCheck, 0, options)
 	if a.Verdict == nil {
@@ -105,7 +106,8 @@ func Within(abs float64) ViewOption { return ViewOption{func(r *wire.Request) { 
 
 // Compare shows how far mine is from expected, cell by cell. The tolerance of a cell is what f32 arithmetic may be off by over the
 // calls that made mine, and the same of expected (one rounding of what was brought from outside), and what Within adds. Both must
-// have one shape; axes of the same names in another order, as [seq, heads, dim] and [heads, seq, dim], are put in order.
+// have one shape; axes of the same names in another order, as [seq, heads, dim] and [heads, seq, dim], are put in order. [Differences] and
+// [ULP] show both sides.
 func Compare(mine, expected Tensor, options ...ViewOption) Verdict {
 	a := view(wire.KindCompare, 0, options, mine, expected)
 	if a.Verdict == nil {
@@ -117,6 +119,7 @@ func Compare(mine, expected Tensor, options ...ViewOption) Verdict {
 // Passed says whether every cell lies within its bound and all together within theirs.
 func (v Verdict) Passed() bool { return v.Pass }
 
+// String is "pass: error/bound 0.0587 over 324 cells", or FAIL with what is wrong.
 func (v Verdict) String() string {
 	if v.Pass {
 		return fmt.Sprintf("pass: error/bound %.3g over %d cells", v.MaxRatio, v.Cells)
@@ -127,7 +130,7 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("FAIL: error/bound %.3g, %d of %d cells", v.MaxRatio, v.Failed, v.Cells)
 }
 
-// Finding is something that passes or does not, and says why.
+// Finding is something that passes or does not, and says why: a [Verdict], or a [Diagnosis] and what has one in it.
 type Finding interface {
 	Passed() bool
 	String() string
@@ -143,5 +146,5 @@ func Require(f Finding) {
 // Show puts data of any MIME type on the page, in its place among what the cell prints: Show("image/png", png).
 func Show(mime string, data []byte) {
 	d := &wire.Display{Parts: []wire.Part{{MIME: mime, Data: data}}}
-	show(do(wire.Request{Kind: wire.KindShow, Display: d}).DisplayID)
+	publish("", do(wire.Request{Kind: wire.KindShow, Display: d}).DisplayID)
 }

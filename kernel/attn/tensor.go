@@ -7,7 +7,7 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// Tensor is a handle of an f32 array in the device process. Its shape and axes are known here; its values are fetched by
+// Tensor is a handle of an f32 array of 1 to 4 dimensions in the device process. Its shape and axes are known here; its values are fetched by
 // Download. The zero Tensor stands for none: every call on it fails.
 type Tensor struct{ t wire.Tensor }
 
@@ -43,13 +43,13 @@ func (x Tensor) String() string {
 	return b.String()
 }
 
-// Named gives the tensor a name, by which it outlives the cell. A tensor that had the name before loses it, and ends
+// Named gives the tensor a name, by which it outlives the cell, and returns it. A tensor that had the name before loses it, and ends
 // where nothing else holds it.
 func (x Tensor) Named(name string) Tensor {
 	return one(do(wire.Request{Kind: wire.KindName, IDs: []int{x.t.ID}, Name: name}))
 }
 
-// Get returns the tensor of that name.
+// Get returns the tensor of that name. Where there is none the cell stops, with the nearest name or what became of the tensor.
 func Get(name string) Tensor { return one(do(wire.Request{Kind: wire.KindGet, Name: name})) }
 
 // Free gives the tensor's memory back now, under all its names. Other tensors that came from it stay, but Check may then
@@ -63,22 +63,23 @@ func Forget(name string) { do(wire.Request{Kind: wire.KindFree, Name: name}) }
 // Tensors lists the tensors that have a name and those of this cell, oldest first.
 func Tensors() []Tensor { return all(do(wire.Request{Kind: wire.KindList})) }
 
-// Axes says anew what each dimension is, outermost first: x.Axes("seq heads dim"). The values are the same.
+// Axes says anew what each dimension is, outermost first, a word each: x.Axes("seq heads dim"). The values are the same. Ops and pictures go by
+// "batch", "heads", "seq", "dim", "hidden", "query" and "key"; any other word is a name alone.
 func (x Tensor) Axes(names string) Tensor {
 	return run1(wire.OpAxes, wire.Params{Axes: strings.Fields(names)}, x)
 }
 
-// Head is head i of a tensor with the axis "heads".
+// Head is head i, from 0, of a tensor with the axis "heads": of [heads, seq, dim] it is [seq, dim].
 func (x Tensor) Head(i int) Tensor {
 	return run1(wire.OpIndex, wire.Params{Axis: "heads", Index: i}, x)
 }
 
-// Batch is item i of a tensor with the axis "batch".
+// Batch is item i, from 0, of a tensor with the axis "batch": of [batch, heads, seq, dim] it is [heads, seq, dim].
 func (x Tensor) Batch(i int) Tensor {
 	return run1(wire.OpIndex, wire.Params{Axis: "batch", Index: i}, x)
 }
 
-// Rows are the rows from up to but without to, of every head.
+// Rows are the rows from up to but without to, at least one, of every head: along the axis "seq" or "query", or else the one before the last.
 func (x Tensor) Rows(from, to int) Tensor {
 	return run1(wire.OpRows, wire.Params{Index: from, Count: to - from}, x)
 }

@@ -24,7 +24,7 @@ func Documents(lengths ...int) Option {
 	return number(func(p *wire.Params) { p.Documents = append([]int{}, lengths...) })
 }
 
-// Softcap makes c*tanh(s/c) of each score s (Gemma 2). Leave it out for none.
+// Softcap makes c*tanh(s/c) of each score s, so that none is beyond c (Gemma 2: 50). Leave it out for none.
 func Softcap(c float64) Option {
 	if !(c > 0) {
 		stop("Softcap: must be above 0; leave it out for none")

@@ -16,26 +16,35 @@ func (e *execution) uncapture() {
 		if c.Kind != '%' || c.Name() != "capture" || len(words) < 2 {
 			continue
 		}
-		path := os.ExpandEnv(words[len(words)-1])
-		if rest, ok := strings.CutPrefix(path, "~/"); ok {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				continue
-			}
-			path = filepath.Join(home, rest)
-		}
-		if !filepath.IsAbs(path) {
-			// %cd moves gonb, not us.
-			dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", e.k.gonb.cmd.Process.Pid))
-			if err != nil {
-				continue
-			}
-			path = filepath.Join(dir, path)
+		path, err := e.k.gonb.path(words[len(words)-1])
+		if err != nil {
+			continue
 		}
 		if err := stripMarkers(path, e.k.nonce); err != nil {
 			e.k.log.Warn("captured output keeps its markers", "error", err)
 		}
 	}
+}
+
+// path is the file that a command names, which may begin with ~/ or hold variables of the environment, from gonb's directory on: %cd moves
+// gonb, not us.
+func (g *gonb) path(name string) (string, error) {
+	path := os.ExpandEnv(name)
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(home, rest)
+	}
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", g.cmd.Process.Pid))
+	if err != nil {
+		return "", fmt.Errorf("%s: which directory that is in is not known here: give the whole path", name)
+	}
+	return filepath.Join(dir, path), nil
 }
 
 func stripMarkers(path, nonce string) error {

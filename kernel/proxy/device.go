@@ -226,6 +226,25 @@ func (d *device) interrupt() {
 	}
 }
 
+// alone is a request over a connection of its own: it may take long, and does not keep what it is handed.
+func (d *device) alone(r wire.Request) (wire.Answer, error) {
+	if _, err := d.connection(); err != nil { // until there is a device process
+		return wire.Answer{}, err
+	}
+	conn, err := d.dial()
+	if err != nil {
+		// The socket may have been removed: the connection that there is outlives it.
+		var a wire.Answer
+		err = d.do(func(c *wire.Conn) (err error) {
+			a, err = c.Do(r)
+			return err
+		})
+		return a, err
+	}
+	defer conn.Close()
+	return conn.Do(r)
+}
+
 // do asks the device process something, over the connection that is there or over a new one.
 func (d *device) do(ask func(*wire.Conn) error) error {
 	for attempt := 0; ; attempt++ {

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"errors"
 	"net"
+	"time"
 
 	"github.com/attnb/attnb/kernel/peer"
 )
@@ -21,11 +23,20 @@ func (k *Kernel) listen(name string, serve func(*net.UnixConn)) endpoint {
 		return endpoint{}
 	}
 	go func() {
-		for {
+		for failing := false; ; {
 			conn, err := l.AcceptUnix()
-			if err != nil {
+			if errors.Is(err, net.ErrClosed) {
 				return
 			}
+			if err != nil {
+				if !failing {
+					k.log.Warn("accept", "name", name, "error", err)
+				}
+				failing = true
+				time.Sleep(50 * time.Millisecond) // out of descriptors, most likely: let some close
+				continue
+			}
+			failing = false
 			if err := peer.Check(conn); err != nil {
 				k.log.Warn("refused a connection", "name", name, "error", err)
 				conn.Close()

@@ -165,9 +165,16 @@ func (e *execution) run(code string) *problem {
 			return e.interruption(s, nil)
 		}
 		var failed *problem
-		if s.Own != nil {
+		gone := ""
+		if s.Go {
+			gone = e.k.removed()
+		}
+		switch {
+		case s.Own != nil:
 			failed = e.own(s, i == len(segments)-1)
-		} else {
+		case gone != "":
+			failed = e.atLine("KernelError", cell.NoLine, gone)
+		default:
 			failed = e.segment(s)
 		}
 		if failed != nil {

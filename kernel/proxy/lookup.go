@@ -14,7 +14,7 @@ const lookupLimit = 15 * time.Second
 
 // commands are what may begin a line that is not Go, for completion.
 var commands = []string{"%%", "%%bash", "%%script", "%%sh", "%%writefile", "%args", "%autoget", "%capture", "%cd", "%clear", "%device",
-	"%env", "%exec", "%free", "%goflags", "%goworkfix", "%help", "%list", "%main", "%noautoget", "%remove", "%reset",
+	"%env", "%exec", "%free", "%goflags", "%goworkfix", "%help", "%list", "%main", "%noautoget", "%remove", "%reset", "%restore", "%save",
 	"%tensors", "%test", "%track", "%untrack", "%version", "%wasm", "%with_inputs", "%with_password"}
 
 type lookup struct {

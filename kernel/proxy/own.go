@@ -21,6 +21,8 @@ var own = map[string]ownCommand{
 	"tensors": (*Kernel).listTensors,
 	"device":  (*Kernel).describeDevice,
 	"free":    (*Kernel).freeTensors,
+	"save":    (*Kernel).saveTensors,
+	"restore": (*Kernel).restoreTensors,
 	"clear":   func(*Kernel, []string) (string, error) { return "", nil },
 	"help":    help,
 	"version": (*Kernel).versions,
@@ -31,19 +33,24 @@ var ownHelp = [][2]string{
 	{"%tensors", "the named tensors: axes, shape, bytes, and what made them"},
 	{"%device", "the device: what it is, memory in use, what it runs"},
 	{"%free NAMES", "let go of named tensors"},
+	{"%save FILE [NAMES]", "write named tensors, or all of them, to a .safetensors file"},
+	{"%restore FILE [NAMES]", "bring them back, after a restart too"},
 	{"%clear", "take away what the cell has put out so far"},
 	{"%help", "this list"},
 	{"%version", "the version of this kernel"},
 }
 
 // ownNames are the names of own.
-var ownNames = map[string]bool{"tensors": true, "device": true, "free": true, "clear": true, "help": true, "version": true}
+var ownNames = map[string]bool{"tensors": true, "device": true, "free": true, "save": true, "restore": true, "clear": true, "help": true, "version": true}
 
 // own runs one of the kernel's own commands. What a cell ends with is its result; any other is a display.
 func (e *execution) own(s cell.Segment, last bool) *problem {
 	words := s.Own.Words()
 	text, err := own[words[0]](e.k, words[1:])
 	if err != nil {
+		if e.isInterrupted() {
+			return e.interruption(s, nil)
+		}
 		return e.atLine("CommandError", s.Line, err.Error())
 	}
 	data := map[string]any{"text/plain": text}

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/attnb/attnb/kernel/resident/chain"
+	"github.com/attnb/attnb/kernel/resident/checkpoint"
 	"github.com/attnb/attnb/kernel/resident/store"
 	"github.com/attnb/attnb/kernel/tensorfile"
 	"github.com/attnb/attnb/kernel/wire"
@@ -43,7 +44,7 @@ func (c *conn) answer(r wire.Request, data *payload) (a wire.Answer, down []floa
 	if err != nil {
 		return c.s.refusal(err), nil
 	}
-	if r.Kind == wire.KindName || r.Kind == wire.KindFree {
+	if r.Kind == wire.KindName || r.Kind == wire.KindFree || r.Kind == wire.KindRestore {
 		c.s.keepRecord()
 	}
 	return a, down
@@ -70,6 +71,10 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		a, err = c.upload(r, data)
 	case wire.KindLoad:
 		a, err = c.load(r)
+	case wire.KindSave:
+		a, err = c.transfer(r, checkpoint.Save)
+	case wire.KindRestore:
+		a, err = c.transfer(r, checkpoint.Restore)
 	case wire.KindGet:
 		a, err = c.Get(r)
 	case wire.KindOnce:
@@ -116,6 +121,7 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		c.Store.SetCell(r.Number)
 	case wire.KindInterrupt:
 		c.s.d.Interrupt()
+		c.s.transfers.interrupt()
 	case wire.KindShutdown:
 	default:
 		err = wire.Errorf(wire.BadRequest, "unknown request %d", r.Kind)

@@ -44,15 +44,16 @@ type Options struct {
 
 // server is the state that all connections share.
 type server struct {
-	d       *cudaops.Device
-	store   *store.Store
-	gallery *show.Gallery
-	tasks   tasks
-	budget  chain.Budget
-	log     *slog.Logger
-	token   string
-	ctx     context.Context // of Serve
-	stop    context.CancelFunc
+	d         *cudaops.Device
+	store     *store.Store
+	gallery   *show.Gallery
+	tasks     tasks
+	transfers transfers
+	budget    chain.Budget
+	log       *slog.Logger
+	token     string
+	ctx       context.Context // of Serve
+	stop      context.CancelFunc
 
 	faultMu sync.Mutex
 	fault   *FaultError // the device failed: this process ends
@@ -105,6 +106,8 @@ func (s *server) serve(o Options) error {
 		conns.closeAll()
 	})
 	log.Info("serving", "socket", o.Socket, "backend", o.Device.Info().Backend)
+	full := newTurnstile(log)
+	defer full.close()
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {
@@ -116,8 +119,7 @@ func (s *server) serve(o Options) error {
 				conns.wait()
 				return fmt.Errorf("resident: %w", err)
 			}
-			log.Warn("accept", "error", err)
-			time.Sleep(50 * time.Millisecond) // out of descriptors, most likely: let some close
+			full.turnAway(l, err)
 			continue
 		}
 		conns.run(c, s.serveConn)

@@ -61,6 +61,10 @@ func taskName(r wire.Request) string {
 		return "FromSlice"
 	case wire.KindLoad:
 		return "Load"
+	case wire.KindSave:
+		return "Save"
+	case wire.KindRestore:
+		return "Restore"
 	case wire.KindModel:
 		return "OpenModel"
 	case wire.KindDownload:

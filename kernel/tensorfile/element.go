@@ -12,13 +12,10 @@ type element struct {
 	name  string
 	size  int // bytes
 	order binary.ByteOrder
-	bits  func(binary.ByteOrder, []byte) float64
+	bits  func(binary.ByteOrder, []byte) float64 // nil: it is f32
 }
 
 func float64Bits(o binary.ByteOrder, b []byte) float64 { return math.Float64frombits(o.Uint64(b)) }
-func float32Bits(o binary.ByteOrder, b []byte) float64 {
-	return float64(math.Float32frombits(o.Uint32(b)))
-}
 func bfloat16Bits(o binary.ByteOrder, b []byte) float64 {
 	return float64(math.Float32frombits(uint32(o.Uint16(b)) << 16))
 }
@@ -48,12 +45,13 @@ func float16Bits(o binary.ByteOrder, b []byte) float64 {
 // elements are those of little-endian files, by the names that safetensors gives them.
 var elements = map[string]element{
 	"F64":  {"f64", 8, binary.LittleEndian, float64Bits},
-	"F32":  {"f32", 4, binary.LittleEndian, float32Bits},
+	"F32":  {"f32", 4, binary.LittleEndian, nil},
 	"F16":  {"f16", 2, binary.LittleEndian, float16Bits},
 	"BF16": {"bf16", 2, binary.LittleEndian, bfloat16Bits},
 }
 
-// read reads count elements as f32, growing with what arrives. A finite value that f32 does not hold is an error.
+// read reads count elements as f32, growing with what arrives. A finite value that f32 does not hold is an error. Values that are f32
+// keep their bits, those of a NaN too.
 func (e element) read(r io.Reader, count int) ([]float32, error) {
 	const step = 1 << 16
 	buf := make([]byte, min(count, step)*e.size)
@@ -62,6 +60,12 @@ func (e element) read(r io.Reader, count int) ([]float32, error) {
 		n := min(count-len(data), step)
 		if _, err := io.ReadFull(r, buf[:n*e.size]); err != nil {
 			return nil, fmt.Errorf("data ends after %d of %d elements", len(data), count)
+		}
+		if e.bits == nil {
+			for i := range n {
+				data = append(data, math.Float32frombits(e.order.Uint32(buf[4*i:])))
+			}
+			continue
 		}
 		for i := range n {
 			wide := e.bits(e.order, buf[i*e.size:])

@@ -74,7 +74,8 @@ func drawRequest(t *rapid.T) Request {
 	return Request{
 		Question: question, Draw: drawing, Map: pooled, Log: rapid.Bool().Draw(t, "log"),
 		Display: show, Kind: Kind(rapid.Uint8().Draw(t, "kind")), Number: rapid.Int().Draw(t, "number"), Name: text.Draw(t, "name"),
-		Hash: text.Draw(t, "hash"), Path: text.Draw(t, "path"), Member: text.Draw(t, "member"), Text: text.Draw(t, "text"),
+		Names: rapid.SliceOf(text).Draw(t, "names"),
+		Hash:  text.Draw(t, "hash"), Path: text.Draw(t, "path"), Member: text.Draw(t, "member"), Text: text.Draw(t, "text"),
 		IDs: rapid.SliceOf(rapid.Int()).Draw(t, "ids"), Shape: rapid.SliceOf(rapid.Int()).Draw(t, "shape"),
 		Axes: rapid.SliceOf(text).Draw(t, "axes"), Labels: rapid.SliceOf(text).Draw(t, "labels"),
 		Style: PictureStyle(rapid.Uint8().Draw(t, "style")), Op: Op(rapid.Uint8().Draw(t, "op")), Params: drawParams(t),

@@ -21,7 +21,7 @@ const (
 	KindDisplay          // Name is a display's ID. Answer: Display, which the device process then forgets
 	KindStatus           // Answer: Status
 	KindCell             // Number is the cell that runs from now on (the proxy tells)
-	KindInterrupt        // the op that runs now fails
+	KindInterrupt        // the op that runs now fails, and so does what is being saved or restored
 	KindShutdown         // the device process ends after the answer
 	KindExplore          // IDs[0], Text (title), Labels, Controls, Expected. Answer: DisplayID
 	KindRerun            // Number is an exploration, Controls its settings. Answer: Display
@@ -34,6 +34,8 @@ const (
 	KindDraw             // Draw, IDs, Text (title), Labels, Log. Answer: DisplayID
 	KindAsk              // Question, IDs, Params; to go on after a call: Number, IDs[0]. Answer: Finding, Text (the report), DisplayID (empty: no picture); or Call, Tensors
 	KindModel            // Path (a directory) or Name (of a repository in the Hugging Face cache) and Hash (its revision; empty: main). Answer: Model
+	KindSave             // Path, Names (none: all that has a name). Answer: Tensors, of which Name, Shape, Axes and Made are said, and Number, the bytes of their values
+	KindRestore          // Path, Names (none: all that the file holds). Answer: the tensors
 	kindEnd
 )
 
@@ -51,6 +53,7 @@ type Request struct {
 	Kind     Kind
 	Number   int
 	Name     string
+	Names    []string
 	Hash     string
 	Path     string // absolute
 	Member   string
@@ -107,4 +110,5 @@ func (r *Request) fields(c *codec) {
 	optional(c, 21, &r.Draw)
 	optional(c, 22, &r.Question)
 	c.int(23, &r.Expected)
+	c.strs(24, &r.Names)
 }

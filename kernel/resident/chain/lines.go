@@ -37,9 +37,23 @@ func (r *Replay) Lines(root *store.Node) []string {
 	return lines
 }
 
+// History lists the steps that made a node, as Lines does, from leaves on whose values may be gone. The store's lock is held.
+func History(root *store.Node) []string {
+	r := NewReplay("")
+	for todo := []*store.Node{root}; len(todo) > 0; {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if n.Op != wire.OpNone && !r.step[n] {
+			r.step[n] = true
+			todo = append(todo, n.In...)
+		}
+	}
+	return r.Lines(root)
+}
+
 func (r *Replay) line(n *store.Node, in []*store.Node, number map[*store.Node]int) string {
 	shape := store.ShapeWords(n.Shape, n.Axes)
-	if r.start[n] != nil {
+	if r.start[n] != nil || n.Op == wire.OpNone {
 		if n.Label != "" {
 			return fmt.Sprintf("%s %s: %s", store.Quote(n.Label), shape, n.Made())
 		}

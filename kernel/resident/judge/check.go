@@ -28,7 +28,10 @@ func (j *Judge) Check(r wire.Request) (wire.Answer, error) {
 	}
 	defer done()
 	x, root := in[0], nodes[0]
-	if root.Op == wire.OpNone {
+	switch {
+	case root.Op == wire.OpNone && root.Past != nil:
+		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: nothing to replay: the tensor was %s, where its values are kept and not the tensors that they were computed from%s", name, root.Source, store.About(nil, inputs))
+	case root.Op == wire.OpNone:
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: nothing to replay: the tensor was brought, not computed%s", name, store.About(nil, inputs))
 	}
 	f := finding{name: inputs[0].Name, root: root, tokens: r.Labels, show: show.DifferenceOf(r)}

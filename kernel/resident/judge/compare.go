@@ -167,6 +167,8 @@ func (p *party) limits(j *Judge, m *comparison) error {
 		p.why = "f32 bound of the last steps of " + p.called + ": what they came from was freed"
 	case large > 0:
 		p.why = "f32 bound of the last steps of " + p.called + ": the others take too long to compute again"
+	case p.node.Restored():
+		p.why = p.called + " as it was saved: how far off it was then is not counted"
 	case p.node.Brought():
 		p.why = p.called + " rounded to f32"
 	default:

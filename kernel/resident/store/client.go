@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"sort"
 
 	"github.com/attnb/attnb/cudaops"
@@ -23,6 +24,14 @@ func NewClient(ctx context.Context, d *cudaops.Device, s *Store) *Client {
 
 // maxName bounds a tensor's name, in bytes.
 const maxName = 256
+
+// CheckName refuses what cannot be a tensor's name.
+func CheckName(name string) error {
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("a name has 1 to %d bytes, %.20q has %d", maxName, name, len(name))
+	}
+	return nil
+}
 
 // Use takes tensors for the time of a job: what the device works on, their lineage, and what errors say of them. args are what the job
 // calls them. done gives them back.
@@ -119,8 +128,8 @@ func (c *Client) Once(r wire.Request) wire.Answer {
 
 // SetName gives a tensor a name.
 func (c *Client) SetName(r wire.Request) (wire.Answer, error) {
-	if r.Name == "" || len(r.Name) > maxName {
-		return wire.Answer{}, wire.Errorf(wire.BadInput, "Named: a name has 1 to %d bytes, %.20q has %d", maxName, r.Name, len(r.Name))
+	if err := CheckName(r.Name); err != nil {
+		return wire.Answer{}, wire.Errorf(wire.BadInput, "Named: %v", err)
 	}
 	if len(r.IDs) != 1 {
 		return wire.Answer{}, wire.Errorf(wire.BadRequest, "Named: %d tensors", len(r.IDs))

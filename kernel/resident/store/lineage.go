@@ -14,6 +14,7 @@ type Node struct {
 	Out    int         // which output of the op
 	Source string      // of a leaf: the file and array, or the function
 	Label  string      // the newest name of its tensor, also after that is gone
+	Past   []string    // of a leaf that was restored: the steps that made it, before it was saved
 
 	leaf  *Array // of a leaf: its values, nil after Free
 	live  *Array // of the tensor, without a reference; nil when that is gone

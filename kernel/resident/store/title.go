@@ -22,6 +22,14 @@ func (n *Node) Brought() bool {
 	return n.Op == wire.OpNone
 }
 
+// Restored says that the values come from a file in which a computed tensor was saved, or are a view of such.
+func (n *Node) Restored() bool {
+	for isView(n.Op) {
+		n = n.In[0]
+	}
+	return n.Op == wire.OpNone && n.Past != nil
+}
+
 // isView says that an op has one input and moves its values at most.
 func isView(op wire.Op) bool {
 	switch op {
