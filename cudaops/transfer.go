@@ -125,16 +125,18 @@ func (d *Device) put(b *Buffer, at int, x []float32) error {
 }
 
 // DownloadTo is [Device.Download] in parts: take is given each, in their order, to read until it returns, one call after the other, without the device's lock.
-// b must be held until DownloadTo returns. An error of take ends it and is returned as it is; one of the device comes before the first part but where it
-// fails on the way.
+// An error of take ends it and is returned as it is; one of the device comes before the first part but where it fails on the way.
 func (d *Device) DownloadTo(b *Buffer, take func(part []float32) error) error {
 	packed, err := d.packed(b)
 	if err != nil {
 		return err
 	}
-	if packed != b {
-		defer packed.Release()
+	if packed == b { // nobody's release may give it to others meanwhile
+		if err := b.Retain(); err != nil {
+			return err
+		}
 	}
+	defer packed.Release()
 	v := packed.view
 	n := v.H * v.S * v.D
 	if direct, ok := d.backend.(Addressable); ok {
