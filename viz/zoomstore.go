@@ -36,24 +36,32 @@ func (z Zoom) store(d *drawing, v *zoomView, shown onPage, room int) {
 		v.Heads[i].Sheets = append(v.Heads[i].Sheets, s)
 		room -= s.size()
 	}
-	for level := 0; ; level++ { // of all matrices before the next
-		some := false
-		for i, finer := range z.Finer {
-			if level >= len(finer) {
-				continue
-			}
-			some = true
-			for _, s := range finer[level].sheets(z.Kind) {
-				if n := s.size(); n <= room {
-					v.Heads[i].Sheets = append(v.Heads[i].Sheets, s)
-					room -= n
-					break
+	z.storeFiner(v, room)
+}
+
+// storeFiner puts in what is finer, of all matrices before the next level: single cells first, which are small and what one zooms to.
+func (z Zoom) storeFiner(v *zoomView, room int) {
+	levels := 0
+	for _, finer := range z.Finer {
+		levels = max(levels, len(finer))
+	}
+	stored := make([][]zoomSheet, len(z.Finer)*levels) // of head and level
+	for _, small := range []bool{true, false} {
+		for level := range levels {
+			for i, finer := range z.Finer {
+				if level >= len(finer) || (len(finer[level].Values) <= maxCells) != small {
+					continue
+				}
+				if s := finer[level].stored(z.Kind); s.size() <= room {
+					stored[i*levels+level] = []zoomSheet{s}
+					room -= s.size()
 				}
 			}
 		}
-		if !some {
-			return
-		}
+	}
+	for at, s := range stored {
+		head := &v.Heads[at/levels]
+		head.Sheets = append(head.Sheets, s...)
 	}
 }
 
@@ -72,12 +80,12 @@ func (p Part) sheet(form string) zoomSheet {
 	return zoomSheet{Rows: [2]int{r.From, r.To}, Cols: [2]int{c.From, c.To}, H: p.Matrix.Rows, W: p.Matrix.Cols, Form: form}
 }
 
-// sheets are the ways to store a part, best first: a large one has its exact values only as palette entries have them.
-func (p Part) sheets(k Kind) []zoomSheet {
+// stored is a part as it is stored: a large one has its exact values only as palette entries have them.
+func (p Part) stored(k Kind) zoomSheet {
 	if len(p.Values) <= maxCells {
-		return []zoomSheet{p.floats(k)}
+		return p.floats(k)
 	}
-	return []zoomSheet{p.codes(k)}
+	return p.codes(k)
 }
 
 func (p Part) floats(k Kind) zoomSheet {

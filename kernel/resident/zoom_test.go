@@ -9,7 +9,7 @@ import (
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// What a page gets of a map: a viewer that names its supply, two finer levels, and the Go line that makes it.
+// What a page gets of a map: a viewer that names its supply, what is finer of each head, and the Go line that makes it.
 func TestZoomingMap(t *testing.T) {
 	p := onHost(t)
 	c := p.dial()
@@ -33,6 +33,15 @@ func TestZoomingMap(t *testing.T) {
 	// A map that is not live has no supply.
 	if d, err = c.mapOf(wire.Params{}, wire.Map{}, q, k); err != nil || d.Map != nil || !strings.Contains(string(d.Parts[0].Data), `"id":""`) {
 		t.Error(d.Map, err)
+	}
+	html = string(d.Parts[0].Data)
+	for form, least := range map[string]int{`"form":"picture"`: 2, `"form":"codes"`: 1, `"form":"f32"`: 2} { // noise fills an output by the first head's codes
+		if n := strings.Count(html, form); n < least {
+			t.Errorf("%s %d times, want %d", form, n, least)
+		}
+	}
+	if n := len(d.Parts[0].Data) + len(d.Parts[1].Data)*4/3; n > 1_000_000 {
+		t.Errorf("%d bytes", n)
 	}
 }
 

@@ -232,12 +232,15 @@ func (g *Gallery) Map(c *store.Client, r wire.Request) (wire.Answer, error) {
 	return wire.Answer{}, m.explain(err)
 }
 
-// panels computes the matrices of a picture, one a head. That of a single head comes from more cells, which lie beside it, and
-// with it the single cells around the largest.
+// mostFine is how many cells finer pictures may have together: those of many heads would fill an output with no room left for them.
+const mostFine = 4 << 20
+
+// panels computes the matrices of a picture, one a head. Each comes from more cells, which lie beside it, and with it the single cells
+// around the largest.
 func (m *attentionMap) panels(c *store.Client, v mapView, z *viz.Zoom) error {
-	fine := v
-	if len(v.heads) == 1 {
-		fine = v.finer()
+	fine := v.finer()
+	if len(v.heads)*fine.h*fine.w > mostFine {
+		fine = v
 	}
 	for i, head := range v.heads {
 		n := float64(len(v.heads))
@@ -250,9 +253,6 @@ func (m *attentionMap) panels(c *store.Client, v mapView, z *viz.Zoom) error {
 			panel.Name = m.panel(head)
 		}
 		z.Matrices = append(z.Matrices, panel)
-		if len(v.heads) > 1 {
-			continue
-		}
 		var parts []viz.Part
 		if fine.h > v.h || fine.w > v.w {
 			parts = append(parts, viz.Part{Matrix: panelOf(t), RowSpan: v.rows, ColSpan: v.cols})
@@ -264,7 +264,7 @@ func (m *attentionMap) panels(c *store.Client, v mapView, z *viz.Zoom) error {
 		if ok {
 			parts = append(parts, detail)
 		}
-		z.Finer = [][]viz.Part{parts}
+		z.Finer = append(z.Finer, parts)
 	}
 	return nil
 }
