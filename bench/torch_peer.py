@@ -97,7 +97,7 @@ class Rotating:
         return self.f(*self.sets[self.next % len(self.sets)])
 
 
-GRAPHED, SHORT_MS = 20, 0.5
+GRAPHED, SHORT_MS = 20, 2.0
 
 
 def graphed(run):
