@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attnb/attnb/kernel/resident/store"
+	"github.com/attnb/attnb/kernel/wire"
 )
 
 // Budget is what Check, Compare and Audit may take to compute a chain again in float64 before they look at a sample of its rows.
@@ -90,4 +91,69 @@ func (r *Replay) lostUnder(n *store.Node) *store.Node {
 		}
 	}
 	return n
+}
+
+// substitute starts from the values of n where computing this part of it takes too much.
+func (r *Replay) substitute(n *store.Node, p Part) {
+	if a := r.spare[n]; a != nil && r.start[n] == nil && float64(cellsIn(n, p))*reduction(n) > r.Most {
+		r.start[n] = a
+		delete(r.spare, n)
+		delete(r.step, n)
+		r.large = append(r.large, n)
+	}
+}
+
+// spend refuses a replay that would take too much memory or time.
+func (r *Replay) spend(n *store.Node, p Part) error {
+	cells := cellsIn(n, p)
+	r.cells += cells
+	if r.step[n] {
+		r.work += float64(cells) * reduction(n)
+	}
+	if r.cells > maxReplayCells || r.work > maxReplayWork {
+		return tooLarge(r.job)
+	}
+	return nil
+}
+
+func tooLarge(job string) error {
+	return wire.Errorf(wire.Refused, "%s: the chain is too large to replay whole: take a head or some rows of its leaves first", job)
+}
+
+// CellsOf is how many cells n has.
+func CellsOf(n *store.Node) int {
+	cells := 1
+	for _, s := range n.Shape {
+		cells *= s
+	}
+	return cells
+}
+
+// cellsIn is how many cells a part has.
+func cellsIn(n *store.Node, p Part) int {
+	cells := CellsOf(n)
+	h, s, _ := store.Fold(n.Shape)
+	if p.h >= 0 {
+		cells /= h
+	}
+	if p.s >= 0 {
+		cells /= s
+	}
+	return cells
+}
+
+// Effort is roughly how many multiply-adds n takes.
+func Effort(n *store.Node) float64 { return float64(CellsOf(n)) * reduction(n) }
+
+// reduction is roughly how many multiply-adds a cell of n takes.
+func reduction(n *store.Node) float64 {
+	switch n.Op {
+	case wire.OpScores, wire.OpLinear, wire.OpContext:
+		return float64(store.Last(n.In[0].Shape))
+	case wire.OpLayerNorm, wire.OpRMSNorm, wire.OpGELU, wire.OpGELUTanh, wire.OpSiLU:
+		return 8 // some sums, or a function
+	case wire.OpPrefill, wire.OpDecode:
+		return 2 * float64(n.In[1].Rows())
+	}
+	return 1
 }
