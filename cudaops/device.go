@@ -26,6 +26,7 @@ type shared struct {
 	root    *Device // without a context: what buffers outlive the context of their op by
 	info    Info
 	inUse   atomic.Int64 // at the end of the last op
+	powers  powers
 }
 
 // NewDevice wraps a backend, which the device owns from now on.

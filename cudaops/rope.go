@@ -14,15 +14,33 @@ func (d *Device) RoPE(x *Buffer, r RoPE) (*Buffer, error) {
 	}
 	defer c.end()
 	v := c.views[0]
-	r, err = r.complete(v.S, v.D)
+	r, err = r.complete(v.S, v.D, &d.powers)
 	if err != nil {
 		return nil, c.bad([]int{0}, "%s", reason(err))
 	}
 	return c.run1(like(v), func(o View) error { return d.backend.RoPE(o, v, r) })
 }
 
+// powers keeps the frequencies that were asked for last: a model has one base, and 64 powers take longer than all else that a rotation costs the host.
+type powers struct {
+	rotary int
+	base   float64
+	freq   []float64
+}
+
+// of returns Base^(-2i/Rotary), to be read only. The exponent's denominator is the number of rotary dims, not the head dim.
+func (p *powers) of(rotary int, base float64) []float64 {
+	if p.rotary != rotary || p.base != base {
+		*p = powers{rotary, base, make([]float64, rotary/2)}
+		for i := range p.freq {
+			p.freq[i] = math.Pow(base, -2*float64(i)/float64(rotary))
+		}
+	}
+	return p.freq
+}
+
 // complete checks the parameters for rows rows of dim elements and fills in the frequencies and the magnitude.
-func (r RoPE) complete(rows, dim int) (RoPE, error) {
+func (r RoPE) complete(rows, dim int, known *powers) (RoPE, error) {
 	switch {
 	case r.Rotary <= 0:
 		return r, fmt.Errorf("rotary dims is %d, must be at least 2", r.Rotary)
@@ -44,7 +62,7 @@ func (r RoPE) complete(rows, dim int) (RoPE, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := r.frequencies(); err != nil {
+	if err := r.frequencies(known); err != nil {
 		return r, err
 	}
 	for i, f := range r.InvFreq {
@@ -81,8 +99,8 @@ func (r RoPE) farthest(rows int) (int, error) {
 	return far, nil
 }
 
-// frequencies fills in InvFreq. The exponent's denominator is the number of rotary dims, not the head dim.
-func (r *RoPE) frequencies() error {
+// frequencies fills in InvFreq.
+func (r *RoPE) frequencies(known *powers) error {
 	n := r.Rotary / 2
 	freq := make([]float64, n)
 	switch {
@@ -94,9 +112,7 @@ func (r *RoPE) frequencies() error {
 	case !finite(r.Base) || r.Base <= 0:
 		return fmt.Errorf("base is %v, must be positive and finite", r.Base)
 	default:
-		for i := range freq {
-			freq[i] = math.Pow(r.Base, -2*float64(i)/float64(r.Rotary))
-		}
+		copy(freq, known.of(r.Rotary, r.Base))
 	}
 	for i, f := range freq {
 		switch single := float64(float32(f)); {
