@@ -1,7 +1,7 @@
 # make help lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build build-cuda kernels test notebooks race nightly soak bench-cell bench-viz bench-gpu hub fuzz faults vuln lint fmt demo lab bundle install uninstall clean
+.PHONY: help build build-cuda kernels test notebooks race nightly soak bench-cell bench-viz bench-gpu bench-scaling hub fuzz faults vuln lint fmt demo lab bundle install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ bench-gpu: ## the ops on this machine's GPU, next to PyTorch: a table, and JSON 
 
 bench-cpu: ## the ops on this machine's cores, next to PyTorch: a table, and JSON in bench/results
 	./install.sh bench-cpu
+
+bench-scaling: ## each op over four decades of sizes on this machine's GPU, next to PyTorch: JSON in bench/results, and its picture
+	go run ./cudaops/cuda/shim go run -tags cuda ./bench/gpu -scaling -out bench/results
+	go -C bench/plots run . "$$(ls -t $(CURDIR)/bench/results/*-scaling.json | head -1)"
 
 nightly: soak faults ## what takes too long for every commit: the soak, the faults, every fuzz target for two minutes, the detectives on thousands of cases each, every mutant of the references
 	go test ./reference/detect -full
