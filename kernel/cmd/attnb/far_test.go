@@ -14,6 +14,7 @@ import (
 
 	"github.com/attnb/attnb/cudaops/devices"
 	"github.com/attnb/attnb/kernel/far"
+	"github.com/attnb/attnb/kernel/spec"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -337,6 +338,23 @@ func TestFarErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The doctor goes all the way, and says what is there.
+func TestDoctorOfAnotherMachine(t *testing.T) {
+	s := startSSHD(t)
+	for _, v := range s.environ() {
+		name, value, _ := strings.Cut(v, "=")
+		t.Setenv(name, value)
+	}
+	t.Setenv(wire.EnvNonce, "")
+	here := spec.Home{Root: t.TempDir()}
+	expect(t, find(t, examineDevice(t.Context(), here), devices.Variable), spec.Good, s.url())
+	expect(t, examineProcess(t.Context(), os.Args[0]), spec.Good, ", on 127.0.0.1 through ssh, ")
+	t.Setenv(far.PathVariable, "/no/such/attnb")
+	expect(t, examineProcess(t.Context(), os.Args[0]), spec.Faulty, "no attnb on 127.0.0.1")
+	t.Setenv(devices.Variable, "ssh://a b")
+	expect(t, find(t, examineTarget(), devices.Variable), spec.Faulty, "no name of a host")
 }
 
 // A shell's profile that prints is not taken for attnb.
