@@ -25,7 +25,7 @@ import (
 
 // sshd is a server on the loopback interface, with keys of its own, that lets in whoever runs this test, for whom attnb is this very program.
 type sshd struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	config string // of ssh
 	port   int
@@ -33,7 +33,7 @@ type sshd struct {
 }
 
 // startSSHD starts one; settings are more lines of its configuration.
-func startSSHD(t *testing.T, settings ...string) *sshd {
+func startSSHD(t testing.TB, settings ...string) *sshd {
 	t.Helper()
 	program, err := exec.LookPath("sshd")
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *sshd) environ() []string {
 
 // relay is one that serves in this process.
 type relay struct {
-	t      *testing.T
+	t      testing.TB
 	socket string
 	token  string
 	stop   context.CancelFunc
@@ -150,7 +150,7 @@ func startRelay(s *sshd, set func(*far.Options)) *relay {
 	return r
 }
 
-type testLog struct{ t *testing.T }
+type testLog struct{ t testing.TB }
 
 func (l testLog) Write(b []byte) (int, error) {
 	l.t.Logf("%s", bytes.TrimSpace(b))
@@ -225,7 +225,7 @@ func (r *relay) dial() *wire.Conn {
 	return conn
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
+func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -234,7 +234,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-func put(t *testing.T, c *wire.Conn, values []float32) wire.Tensor {
+func put(t testing.TB, c *wire.Conn, values []float32) wire.Tensor {
 	t.Helper()
 	a, err := c.Upload(wire.Request{Kind: wire.KindUpload, Shape: []int{len(values)}, Axes: []string{"dim"}}, values)
 	if err != nil || len(a.Tensors) != 1 {
@@ -243,7 +243,7 @@ func put(t *testing.T, c *wire.Conn, values []float32) wire.Tensor {
 	return a.Tensors[0]
 }
 
-func named(t *testing.T, c *wire.Conn, name string, values []float32) wire.Tensor {
+func named(t testing.TB, c *wire.Conn, name string, values []float32) wire.Tensor {
 	t.Helper()
 	x := put(t, c, values)
 	if _, err := c.Do(wire.Request{Kind: wire.KindName, IDs: []int{x.ID}, Name: name}); err != nil {
@@ -253,7 +253,7 @@ func named(t *testing.T, c *wire.Conn, name string, values []float32) wire.Tenso
 }
 
 // has downloads a tensor, which must be these values, bit for bit.
-func has(t *testing.T, c *wire.Conn, id int, values []float32) {
+func has(t testing.TB, c *wire.Conn, id int, values []float32) {
 	t.Helper()
 	got, err := c.Download(wire.Request{Kind: wire.KindDownload, IDs: []int{id}})
 	if err != nil {
