@@ -193,6 +193,32 @@ func TestFarLinkThatHangs(t *testing.T) {
 	}
 }
 
+// A link that is slow is not taken for one that hangs, however much waits to go over it.
+func TestFarSlowLink(t *testing.T) {
+	s := startSSHD(t)
+	r := startRelay(s, func(o *far.Options) {
+		o.Patience, o.SSH = 2*time.Second, []string{os.Args[0], slowSSH, "-F", s.config}
+	})
+	c, other := r.dial(), r.dial()
+	values := random(5, 400_000)
+	began := time.Now()
+	x := put(t, c, values)
+	took := time.Since(began)
+	if took < 3*time.Second {
+		t.Errorf("%d bytes took %v: the link is not slow", 4*len(values), took)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := other.Status()
+		done <- err
+	}()
+	has(t, c, x.ID, values)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	t.Logf("1.6 MB in %v, over a link that takes 0.4 MB a second", took.Round(time.Millisecond))
+}
+
 // The relay killed: another one finds the tensors that have a name.
 func TestFarRelayKilled(t *testing.T) {
 	s := startSSHD(t)

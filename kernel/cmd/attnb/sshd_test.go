@@ -111,6 +111,35 @@ func (s *sshd) environ() []string {
 	return []string{devices.Variable + "=" + s.url(), far.SSHVariable + "=ssh -F " + s.config, far.PathVariable + "=" + os.Args[0], "ATTNB_TEST_MAIN=1"}
 }
 
+// slowSSH has this program be an ssh that takes 400 kB a second.
+const slowSSH = "slow-ssh"
+
+func throttledSSH(args []string) int {
+	cmd := exec.Command("ssh", args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 255
+	}
+	go func() {
+		defer in.Close()
+		buf := make([]byte, 4<<10)
+		for {
+			n, err := os.Stdin.Read(buf)
+			if _, broken := in.Write(buf[:n]); err != nil || broken != nil {
+				return
+			}
+			time.Sleep(time.Duration(n) * time.Second / 400_000)
+		}
+	}()
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode()
+}
+
 // relay is one that serves in this process.
 type relay struct {
 	t      testing.TB
