@@ -14,7 +14,7 @@ const Scheme = "ssh://"
 // Names of the environment variables that say more of it.
 const (
 	SSHVariable   = "ATTNB_SSH"   // the ssh to run and its options, separated by blanks: "ssh -F /home/me/ssh.conf". Empty: ssh
-	PathVariable  = "ATTNB_FAR"   // path of attnb there. Empty: the attnb on PATH, else that of `./install.sh` or of a bundle
+	PathVariable  = "ATTNB_FAR"   // path of attnb there. Empty: the attnb on PATH, else that of `./install.sh`
 	GraceVariable = "ATTNB_GRACE" // how long tensors are kept there without a link, as "10m" or "2h". Empty: 10m
 )
 
@@ -74,7 +74,7 @@ func ParseTarget(spec string) (Target, error) {
 	return t, nil
 }
 
-// remoteCommand finds attnb where its PATH, an installation of ./install.sh or a bundle's has it. It holds nothing of the user's.
+// remoteCommand finds attnb on PATH, or where ./install.sh puts it. It holds nothing of the user's.
 const remoteCommand = `exec sh -c 'a=$(command -v attnb) || a=${XDG_DATA_HOME:-$HOME/.local/share}/attnb/bin/attnb; exec "$a" far attach'`
 
 // command is the command line of ssh. path is that of attnb on the other machine, or empty. Options before those of ours are the user's, and win.

@@ -47,7 +47,7 @@ func examineTarget() []spec.Finding {
 			return err
 		}),
 		setting(far.SSHVariable, "ssh", nil),
-		setting(far.PathVariable, "the attnb on PATH there, else that of ./install.sh or a bundle", nil),
+		setting(far.PathVariable, "the attnb on PATH there, else that of ./install.sh", nil),
 		setting(far.GraceVariable, "10m", func(v string) error {
 			_, err := far.ParseGrace(v)
 			return err

@@ -114,7 +114,9 @@ func TestFarLinkLost(t *testing.T) {
 
 	// Nothing under way: the next op does not notice.
 	r.kill(syscall.SIGKILL)
+	began := time.Now()
 	has(t, c, y.ID, awkward)
+	t.Logf("over the next link after %v", time.Since(began).Round(time.Millisecond))
 	has(t, c, x.ID, big)
 
 	// An op under way fails, and says what is kept and for how long.
