@@ -139,6 +139,8 @@ func (c *client) answer(r wire.Request, body []byte, up *upload) (reply, error) 
 		return answered(wire.Answer{}), nil
 	case wire.KindStatus:
 		return c.status(ctx, body)
+	case wire.KindSave, wire.KindRestore: // the path is one of this machine
+		return reply{}, wire.Errorf(wire.Refused, "the tensors are on %s: %%save and %%restore keep and find files only where they are on this machine", c.r.o.Target.Host)
 	case wire.KindShutdown: // the relay's end is that of the device process there
 		return answered(wire.Answer{}), nil
 	case wire.KindInterrupt:
