@@ -9,6 +9,7 @@ require (
 	github.com/go-echarts/go-echarts/v2 v2.6.7
 	github.com/go-zeromq/zmq4 v0.17.0
 	github.com/google/go-cmp v0.7.0
+	github.com/hashicorp/yamux v0.1.2
 	golang.org/x/image v0.36.0
 	golang.org/x/mod v0.32.0
 	golang.org/x/sys v0.29.0

@@ -349,6 +349,22 @@ browser() {
 	note "no Chromium: the browser tests are skipped"
 }
 
+# ssh_server installs Debian's sshd for the tests of a device elsewhere, where installing a server does not start it, as in container images.
+ssh_server() {
+	if [[ -n $(PATH=$PATH:/usr/sbin type -P sshd) ]]; then
+		return
+	fi
+	if [[ $(id -u) == 0 && -x /usr/sbin/policy-rc.d ]] && type -P apt-get >/dev/null; then
+		say "apt-get install openssh-server, for the tests of a device elsewhere"
+		if { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends openssh-server; } \
+			>build/sshd.log 2>&1 </dev/null; then
+			return
+		fi
+		note "that failed: see build/sshd.log"
+	fi
+	note "no sshd: the tests of a device elsewhere are skipped"
+}
+
 # check NAME COMMAND...: one part of the tests, which says what it has to say when it is over. All parts run, whatever the
 # others say, and two lanes of them at once.
 check() {
@@ -427,21 +443,27 @@ other_lane() {
 	fi
 	check "build staticcheck" go_tool staticcheck "$staticcheck"
 	check "staticcheck" "$bin/staticcheck" ./...
-	wait_for_browser
+	wait_for "$chromium"
 	check "tests through Jupyter" python -m pytest -q -p no:cacheprovider --junitxml=build/test/jupyter.xml tests
 }
 
-wait_for_browser() {
-	while kill -0 "$chromium" 2>/dev/null; do sleep 1; done
+wait_for() { # a job, from wherever
+	while kill -0 "$1" 2>/dev/null; do sleep 1; done
 }
 
 run_tests() {
-	local start=$SECONDS chromium lane name failed=()
+	local start=$SECONDS sshd chromium lane name failed=()
 	rm -rf build/test
 	mkdir -p build/test
-	browser &
+	ssh_server &
+	sshd=$!
+	{
+		wait_for "$sshd" # apt-get is one at a time
+		browser
+	} &
 	chromium=$!
 	set_up
+	wait_for "$sshd"
 	printf '%5d s  %-8s %s\n' $((SECONDS - start)) ok 'set up' >build/test/times
 	other_lane &
 	lane=$!

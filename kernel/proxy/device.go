@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +33,31 @@ const restPause = 10 * time.Second
 
 // deviceFault is the exit status of a device process whose device failed (resident.ExitFault): only a fresh process can use it again.
 const deviceFault = 75
+
+// deviceGone is the exit status of a relay to another machine (far.ExitGone) whose device process has gone; of a relay that ends in any other way, the tensors are
+// kept there.
+const deviceGone = 76
+
+// farAway is the machine of the device process, empty where that is this one.
+func farAway() string {
+	if spec := os.Getenv("ATTNB_DEVICE"); strings.HasPrefix(spec, "ssh://") {
+		return spec
+	}
+	return ""
+}
+
+// epitaph says what the end of a device process means.
+func epitaph(status int, err error, away string) string {
+	switch {
+	case status == deviceFault:
+		return "the device failed: every tensor is lost. A fresh device process starts"
+	case away != "" && status == deviceGone:
+		return fmt.Sprintf("the device process at %s is gone: every tensor is lost. A fresh one starts", away)
+	case away != "":
+		return fmt.Sprintf("the relay to %s ended (%v). It starts anew, and finds the tensors that have a name", away, err)
+	}
+	return fmt.Sprintf("the device process ended (%v): every tensor is lost. It starts anew", err)
+}
 
 // startDevice starts the device process; cells find its socket in their environment.
 func startDevice(k *Kernel) (*device, error) {
@@ -80,11 +106,7 @@ func (d *device) watch(cmd *exec.Cmd, ended chan struct{}) {
 		return
 	}
 	d.k.log.Error("the device process ended", "error", err)
-	if cmd.ProcessState.ExitCode() == deviceFault {
-		d.k.tell("the device failed: every tensor is lost. A fresh device process starts")
-	} else {
-		d.k.tell(fmt.Sprintf("the device process ended (%v): every tensor is lost. It starts anew", err))
-	}
+	d.k.tell(epitaph(cmd.ProcessState.ExitCode(), err, farAway()))
 	// One that dies at once must not use up the machine.
 	d.mu.Lock()
 	if time.Since(d.started) > restPause {
@@ -255,9 +277,10 @@ func (d *device) do(ask func(*wire.Conn) error) error {
 		if err = ask(conn); err == nil {
 			return nil
 		}
-		if _, refused := errorAs[*wire.Error](err); refused || attempt > 0 {
+		refused, ok := errorAs[*wire.Error](err)
+		if ok && refused.Code != wire.LinkLost || attempt > 0 {
 			return err
 		}
-		d.drop(conn) // of an earlier device process
+		d.drop(conn) // of an earlier device process, or of a link that was lost
 	}
 }

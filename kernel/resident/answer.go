@@ -4,11 +4,11 @@ import (
 	"crypto/subtle"
 	"errors"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 
 	"github.com/attnb/attnb/kernel/resident/chain"
 	"github.com/attnb/attnb/kernel/resident/checkpoint"
+	"github.com/attnb/attnb/kernel/resident/files"
 	"github.com/attnb/attnb/kernel/resident/store"
 	"github.com/attnb/attnb/kernel/tensorfile"
 	"github.com/attnb/attnb/kernel/wire"
@@ -70,7 +70,7 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 	case wire.KindUpload:
 		a, err = c.upload(r, data)
 	case wire.KindLoad:
-		a, err = c.load(r)
+		a, err = c.load(r, data)
 	case wire.KindSave:
 		a, err = c.transfer(r, checkpoint.Save)
 	case wire.KindRestore:
@@ -108,7 +108,7 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 	case wire.KindAsk:
 		a, err = c.judge.Ask(r)
 	case wire.KindModel:
-		a, err = model(r)
+		a, err = files.Model(r)
 	case wire.KindTile:
 		a, down, err = c.s.gallery.Tile(c.Client, r)
 	case wire.KindShow:
@@ -142,19 +142,27 @@ func (c *conn) sayHello(r wire.Request) (wire.Answer, error) {
 }
 
 func (c *conn) upload(r wire.Request, data *payload) (wire.Answer, error) {
+	if err := checkUpload("FromSlice", r); err != nil {
+		return wire.Answer{}, err
+	}
+	return c.Leaf("FromSlice", "FromSlice", r.Shape, r.Axes, data.fill)
+}
+
+// checkUpload refuses values of another number than a request's shape says, and axes that do not fit it.
+func checkUpload(op string, r wire.Request) error {
 	n, err := tensorfile.Elements(r.Shape)
 	switch {
 	case err != nil:
-		return wire.Answer{}, wire.Errorf(wire.BadInput, "FromSlice: %v", err)
+		return wire.Errorf(wire.BadInput, "%s: %v", op, err)
 	case len(r.Shape) == 0 || len(r.Shape) > tensorfile.MaxRank:
-		return wire.Answer{}, wire.Errorf(wire.BadInput, "FromSlice: %d dimensions, must be 1 to %d", len(r.Shape), tensorfile.MaxRank)
+		return wire.Errorf(wire.BadInput, "%s: %d dimensions, must be 1 to %d", op, len(r.Shape), tensorfile.MaxRank)
 	case r.DataLen != 4*n:
-		return wire.Answer{}, wire.Errorf(wire.BadInput, "FromSlice: %d values for %s, which has %d", r.DataLen/4, store.ShapeWords(r.Shape, r.Axes), n)
+		return wire.Errorf(wire.BadInput, "%s: %d values for %s, which has %d", op, r.DataLen/4, store.ShapeWords(r.Shape, r.Axes), n)
 	}
 	if err := store.CheckAxes(r.Shape, r.Axes); err != nil {
-		return wire.Answer{}, wire.Errorf(wire.BadInput, "FromSlice: %v", err)
+		return wire.Errorf(wire.BadInput, "%s: %v", op, err)
 	}
-	return c.Leaf("FromSlice", "FromSlice", r.Shape, r.Axes, data.fill)
+	return nil
 }
 
 // download sends a tensor's values as they come, behind an answer that says how many: a refusal comes before.
@@ -172,19 +180,21 @@ func (c *conn) download(r wire.Request) error {
 	})
 }
 
-func (c *conn) load(r wire.Request) (wire.Answer, error) {
-	shape, values, err := loadFile(r.Path, r.Member)
-	if err != nil {
-		return wire.Answer{}, err
+// load takes an array from a file, or, with a shape, the values that follow: the file is then on another machine, and was read there.
+func (c *conn) load(r wire.Request, data *payload) (wire.Answer, error) {
+	fill := data.fill
+	if len(r.Shape) > 0 {
+		if err := checkUpload("Load", r); err != nil {
+			return wire.Answer{}, err
+		}
+	} else {
+		read, values, err := files.Load(r)
+		if err != nil {
+			return wire.Answer{}, err
+		}
+		r, fill = read, store.FromSlice(values)
 	}
-	source := filepath.Base(r.Path)
-	if r.Member != "" {
-		source += ": " + r.Member
-	}
-	if len(shape) == 0 {
-		return wire.Answer{}, wire.Errorf(wire.BadInput, "Load: %s: a scalar, not an array", source)
-	}
-	return c.Leaf("Load", source, shape, store.DefaultAxes(len(shape)), store.FromSlice(values))
+	return c.Leaf("Load", files.Source(r), r.Shape, r.Axes, fill)
 }
 
 func (c *conn) status() wire.Answer {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,7 +83,7 @@ func newServer(ctx context.Context, o Options) *server {
 func (s *server) serve(o Options) error {
 	ctx, stop, log := s.ctx, s.stop, s.log
 	defer stop()
-	l, err := listen(o.Socket)
+	l, err := peer.Listen(o.Socket)
 	if err != nil {
 		return fmt.Errorf("resident: %w", err)
 	}
@@ -189,38 +188,6 @@ func (cs *connections) closeAll() {
 }
 
 func (cs *connections) wait() { cs.wg.Wait() }
-
-// listen makes the socket, which only this user reaches. A live server on it is an error; a stale socket is replaced.
-func listen(path string) (*net.UnixListener, error) {
-	dir, err := os.Stat(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	if dir.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s: others can reach the directory (mode %04o, must be 0700)", filepath.Dir(path), dir.Mode().Perm())
-	}
-	if c, err := net.Dial("unix", path); err == nil {
-		c.Close()
-		return nil, fmt.Errorf("%s: a device process serves there already", path)
-	}
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("%s: exists and is no socket", path)
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
-}
 
 // conn is one client.
 type conn struct {

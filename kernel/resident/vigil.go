@@ -1,9 +1,9 @@
 package resident
 
 import (
-	"syscall"
 	"time"
 
+	"github.com/attnb/attnb/kernel/peer"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -17,40 +17,5 @@ func (c *conn) vigil(r wire.Request) (end func()) {
 	if r.Kind == wire.KindRun && !c.s.d.Interruptible() {
 		return func() {}
 	}
-	ended := make(chan struct{})
-	timer := time.AfterFunc(patience, func() {
-		defer close(ended)
-		c.watchPeer()
-	})
-	return func() {
-		if timer.Stop() {
-			return
-		}
-		_ = c.c.SetReadDeadline(time.Unix(1, 0)) // ends the watch
-		<-ended
-		_ = c.c.SetReadDeadline(time.Time{})
-	}
-}
-
-// watchPeer waits until the client closes its connection, or sends, or a deadline passes. It takes nothing out of the stream.
-func (c *conn) watchPeer() {
-	raw, err := c.c.SyscallConn()
-	if err != nil {
-		return
-	}
-	var one [1]byte
-	_ = raw.Read(func(fd uintptr) (done bool) {
-		for {
-			n, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-			switch {
-			case err == syscall.EINTR:
-				continue
-			case err == syscall.EAGAIN:
-				return false
-			case n == 0 || err != nil:
-				c.leave()
-			}
-			return true
-		}
-	})
+	return peer.Vigil(c.c, patience, c.leave)
 }

@@ -15,9 +15,10 @@ const (
 	Refused          // understood, but a limit or a permission forbids it
 	DeviceFault      // the device failed
 	Internal         // a fault of the device process itself
+	LinkLost         // the device process is on another machine, which could not be reached: the tensors may be kept there
 )
 
-var codeNames = [...]string{"ok", "bad request", "bad input", "not found", "freed", "out of memory", "refused", "device fault", "internal"}
+var codeNames = [...]string{"ok", "bad request", "bad input", "not found", "freed", "out of memory", "refused", "device fault", "internal", "link lost"}
 
 func (c Code) String() string {
 	if int(c) < len(codeNames) {

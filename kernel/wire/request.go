@@ -7,7 +7,7 @@ const (
 	KindNone        Kind = iota
 	KindHello            // first on a connection: Number is the Version, Name the token. Answer: Number, Text (the backend)
 	KindUpload           // Shape, Axes, DataLen bytes follow. Answer: the tensor
-	KindLoad             // Path, Member, Axes (optional). Answer: the tensor
+	KindLoad             // Path, Member; with Shape, DataLen bytes follow: who asks has read the file. Answer: the tensor
 	KindGet              // Name. Answer: the tensor
 	KindOnce             // Name, Hash. Answer: the tensor made under that name and hash, or none
 	KindName             // IDs[0], Name, Hash. Answer: the tensor

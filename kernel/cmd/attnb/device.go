@@ -15,6 +15,7 @@ import (
 
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/cudaops/devices"
+	"github.com/attnb/attnb/kernel/far"
 	"github.com/attnb/attnb/kernel/proxy/runtimedir"
 	"github.com/attnb/attnb/kernel/resident"
 	"github.com/attnb/attnb/kernel/wire"
@@ -22,7 +23,8 @@ import (
 
 // deviceCommand is `attnb device --socket PATH [--runtime DIR]`. With --runtime, file 3 is the lifeline: when it closes,
 // the kernel is gone, and this process ends all that the kernel had started and removes its directory. ATTNB_DEVICE chooses the
-// device and ATTNB_MEMORY bounds what its arrays take. It ends with status 75 when the device failed: another process may start.
+// device and ATTNB_MEMORY bounds what its arrays take. It ends with status 75 when the device failed: another process may start. Where ATTNB_DEVICE is
+// ssh://HOST, this process is a relay to that machine, and ends with status 76 when the tensors there are gone.
 func deviceCommand(args []string) int {
 	flags := flag.NewFlagSet("device", flag.ContinueOnError)
 	socket := flags.String("socket", "", "serve at this unix socket")
@@ -35,7 +37,7 @@ func deviceCommand(args []string) int {
 	if *selfTest {
 		return deviceSelfTest(os.Stdout, os.Stderr)
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := deviceLog()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
@@ -49,30 +51,20 @@ func deviceCommand(args []string) int {
 		}
 		lifeline = os.NewFile(3, "lifeline")
 	}
-	memory, err := devices.ParseMemory(os.Getenv(devices.MemoryVariable))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "attnb device:", err)
-		return 1
+	var err error
+	if far.IsTarget(os.Getenv(devices.Variable)) {
+		err = serveRelay(ctx, *socket, lifeline, log)
+	} else {
+		err = serveDevice(ctx, *socket, *runtime, lifeline, log)
 	}
-	backend, note, err := devices.Open(os.Getenv(devices.Variable), memory)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "attnb device:", err)
-		return 1
-	}
-	if note != "" {
-		log.Info("no GPU", "reason", note)
-	}
-	device := cudaops.NewDevice(backend)
-	options := resident.Options{Socket: *socket, Token: os.Getenv(wire.EnvNonce), Device: device, Lifeline: lifeline, Log: log}
-	if *runtime != "" {
-		options.Record = filepath.Join(*runtime, "names.json")
-	}
-	err = resident.Serve(ctx, options)
 	var fault *resident.FaultError
-	if errors.As(err, &fault) {
-		return resident.ExitFault // a device that failed is not closed: that may wait for ever
+	var gone *far.GoneError
+	switch {
+	case errors.As(err, &fault):
+		return resident.ExitFault
+	case errors.As(err, &gone):
+		return far.ExitGone
 	}
-	device.Close()
 	if *runtime != "" && ctx.Err() == nil && orphaned(lifeline) {
 		if err := runtimedir.Clean(*runtime); err != nil {
 			log.Error("runtime directory", "error", err)
@@ -83,6 +75,44 @@ func deviceCommand(args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// serveDevice serves tensors on this machine.
+func serveDevice(ctx context.Context, socket, runtime string, lifeline *os.File, log *slog.Logger) error {
+	device, err := openDevice(log)
+	if err != nil {
+		return err
+	}
+	options := resident.Options{Socket: socket, Token: os.Getenv(wire.EnvNonce), Device: device, Lifeline: lifeline, Log: log}
+	if runtime != "" {
+		options.Record = filepath.Join(runtime, "names.json")
+	}
+	err = resident.Serve(ctx, options)
+	var fault *resident.FaultError
+	if !errors.As(err, &fault) {
+		device.Close() // one that failed is not closed: that may wait for ever
+	}
+	return err
+}
+
+func deviceLog() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// openDevice opens the device that the environment chooses.
+func openDevice(log *slog.Logger) (*cudaops.Device, error) {
+	memory, err := devices.ParseMemory(os.Getenv(devices.MemoryVariable))
+	if err != nil {
+		return nil, err
+	}
+	backend, note, err := devices.Open(os.Getenv(devices.Variable), memory)
+	if err != nil {
+		return nil, err
+	}
+	if note != "" {
+		log.Info("no GPU", "reason", note)
+	}
+	return cudaops.NewDevice(backend), nil
 }
 
 // orphaned reports whether the lifeline's other end has closed.

@@ -14,12 +14,16 @@ import (
 
 	"github.com/attnb/attnb/cudaops/cuda"
 	"github.com/attnb/attnb/cudaops/devices"
+	"github.com/attnb/attnb/kernel/far"
 	"github.com/attnb/attnb/kernel/spec"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
 // examineDevice says what the tensors would live on, and whether the installed kernel has a device process that serves.
 func examineDevice(ctx context.Context, h spec.Home) []spec.Finding {
+	if far.IsTarget(os.Getenv(devices.Variable)) {
+		return append(examineTarget(), examineVersion(ctx, h.Attnb()), examineProcess(ctx, h.Attnb()))
+	}
 	findings := []spec.Finding{
 		setting(devices.Variable, "the first GPU, else the processor", nil),
 		setting(devices.MemoryVariable, "as much as the device has", func(v string) error {
@@ -29,6 +33,26 @@ func examineDevice(ctx context.Context, h spec.Home) []spec.Finding {
 		examineDriver("/proc/driver/nvidia/version"),
 	}
 	return append(append(findings, examineBackend()...), examineVersion(ctx, h.Attnb()), examineProcess(ctx, h.Attnb()))
+}
+
+// examineTarget says what leads to another machine, of which the device process tells the rest.
+func examineTarget() []spec.Finding {
+	return []spec.Finding{
+		setting(devices.Variable, "", func(v string) error {
+			_, err := far.ParseTarget(v)
+			return err
+		}),
+		setting(devices.MemoryVariable, "as that machine has it", func(v string) error {
+			_, err := devices.ParseMemory(v)
+			return err
+		}),
+		setting(far.SSHVariable, "ssh", nil),
+		setting(far.PathVariable, "the attnb on PATH there, else that of ./install.sh", nil),
+		setting(far.GraceVariable, "10m", func(v string) error {
+			_, err := far.ParseGrace(v)
+			return err
+		}),
+	}
 }
 
 // setting is a variable of the environment as it stands.
@@ -136,7 +160,10 @@ func tryProcess(ctx context.Context, attnb string) (status wire.Status, err erro
 	for {
 		conn, err := wire.Dial(socket)
 		if err == nil {
-			status, err = conn.Status()
+			_, err = conn.Do(wire.Request{Kind: wire.KindList}) // a device on another machine takes until it is reached, of which its status says so
+			if err == nil {
+				status, err = conn.Status()
+			}
 			err = errors.Join(err, conn.Shutdown(), conn.Close())
 			return status, errors.Join(err, <-ended)
 		}

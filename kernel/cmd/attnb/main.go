@@ -24,6 +24,7 @@ func commands() []command {
 	return []command{
 		{"kernel", "CONNECTION_FILE", "serve a notebook: Jupyter calls this", kernelCommand},
 		{"device", "--socket PATH | --self-test", "serve tensors: the kernel calls this; or try every op", deviceCommand},
+		{"far", "attach | serve DIR", "the same for a kernel elsewhere: its ssh calls this", farCommand},
 		{"install", "--user | --sys-prefix | --prefix DIR", "install the kernel for Jupyter", func(args []string) int {
 			return spec.InstallCommand(args, os.Stdout, os.Stderr)
 		}},

@@ -16,6 +16,9 @@ import (
 
 // TestMain is attnb itself when it is called with a command.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == slowSSH {
+		os.Exit(throttledSSH(os.Args[2:]))
+	}
 	if os.Getenv("ATTNB_TEST_MAIN") != "" {
 		os.Exit(run(os.Args[1:]))
 	}

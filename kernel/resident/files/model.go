@@ -1,52 +1,38 @@
-package resident
+package files
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/attnb/attnb/kernel/tensorfile"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
-// model says where the attention of a model lies, of which no weight is read.
-func model(r wire.Request) (wire.Answer, error) {
+// Model answers KindModel: where the attention of a model lies, of which no weight is read.
+func Model(r wire.Request) (wire.Answer, error) {
 	dir := r.Path
 	if dir == "" {
 		cache, err := tensorfile.HubCache(os.Getenv)
 		if err != nil {
-			return wire.Answer{}, fileError("OpenModel", err)
+			return wire.Answer{}, refusal("OpenModel", err)
 		}
 		if dir, err = tensorfile.FindModel(cache, r.Name, r.Hash); err != nil {
 			op := "OpenModel"
 			if r.Hash == "" {
 				op = fmt.Sprintf("OpenModel: no directory %q", r.Name)
 			}
-			return wire.Answer{}, fileError(op, err)
+			return wire.Answer{}, refusal(op, err)
 		}
 	}
 	m, err := tensorfile.OpenModel(dir)
 	if err != nil {
-		return wire.Answer{}, fileError("OpenModel", err)
+		return wire.Answer{}, refusal("OpenModel", err)
 	}
 	out := &wire.Model{Family: m.Family, Weights: m.Weights, Hidden: m.Hidden, Positions: m.Positions}
 	for _, l := range m.Layers {
 		out.Layers = append(out.Layers, layerOf(l))
 	}
 	return wire.Answer{Model: out}, nil
-}
-
-// fileError is a file that cannot be read, for a cell.
-func fileError(op string, err error) error {
-	code := wire.BadInput
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		code = wire.NotFound
-	case errors.Is(err, fs.ErrPermission):
-		code = wire.Refused
-	}
-	return wire.Errorf(code, "%s: %v", op, err)
 }
 
 func layerOf(l tensorfile.Layer) wire.ModelLayer {
