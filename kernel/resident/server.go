@@ -95,6 +95,7 @@ func (s *server) serve(o Options) error {
 	if o.Lifeline != nil {
 		go s.watch(o.Lifeline)
 	}
+	go s.rest()
 	var conns connections
 	context.AfterFunc(ctx, func() {
 		l.Close()
@@ -135,6 +136,25 @@ func (s *server) serve(o Options) error {
 		}
 	}
 	return nil
+}
+
+// restEvery is how long the device has to be idle before other processes get the memory that it keeps for later arrays; twice as long at most.
+const restEvery = 5 * time.Second
+
+// rest gives that back, until the server stops.
+func (s *server) rest() {
+	every := time.NewTicker(restEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-every.C:
+			if err := s.d.Rest(); err != nil {
+				s.log.Info("memory that is kept", "error", err)
+			}
+		}
+	}
 }
 
 // watch stops the server when the lifeline ends, or ends itself when the server does.
