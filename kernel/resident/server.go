@@ -16,6 +16,7 @@ import (
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/kernel/peer"
 	"github.com/attnb/attnb/kernel/resident/chain"
+	"github.com/attnb/attnb/kernel/resident/checkpoint"
 	"github.com/attnb/attnb/kernel/resident/judge"
 	"github.com/attnb/attnb/kernel/resident/show"
 	"github.com/attnb/attnb/kernel/resident/store"
@@ -43,16 +44,16 @@ type Options struct {
 
 // server is the state that all connections share.
 type server struct {
-	d         *cudaops.Device
-	store     *store.Store
-	gallery   *show.Gallery
-	tasks     tasks
-	transfers transfers
-	budget    chain.Budget
-	log       *slog.Logger
-	token     string
-	ctx       context.Context // of Serve
-	stop      context.CancelFunc
+	d       *cudaops.Device
+	store   *store.Store
+	gallery *show.Gallery
+	tasks   tasks
+	files   checkpoint.Underway
+	budget  chain.Budget
+	log     *slog.Logger
+	token   string
+	ctx     context.Context // of Serve
+	stop    context.CancelFunc
 
 	faultMu sync.Mutex
 	fault   *FaultError // the device failed: this process ends
