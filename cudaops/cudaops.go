@@ -91,7 +91,7 @@ type Addressable interface {
 // unsigned bits, which strides, offsets and products with D need not. Work may be queued: an error of queued work is
 // returned by the next Download or Sync, naming the op. A backend publishes no partial result as success. Its errors wrap
 // [ErrOutOfMemory], [ErrUnsupported] or [ErrInterrupted] where those apply; any other error is taken for a fault of
-// the device. A backend may implement [Interrupter], [Progresser] and [Addressable].
+// the device. A backend may implement [Interrupter], [Progresser], [Trimmer] and [Addressable].
 type Backend interface {
 	Info() Info
 
@@ -165,6 +165,12 @@ type Backend interface {
 type Progresser interface {
 	// Progress is how much of the op that runs is done, from 0 to 1; 0 when none runs. It returns at once, in any goroutine.
 	Progress() float64
+}
+
+// Trimmer is a backend that keeps the memory of freed arrays for later ones, where other processes could use it.
+type Trimmer interface {
+	// Trim gives back what is kept and not in use. It does not wait for queued work.
+	Trim() error
 }
 
 // Interrupter is a backend whose long ops can be stopped from another goroutine.

@@ -27,6 +27,7 @@ type shared struct {
 	info    Info
 	inUse   atomic.Int64 // at the end of the last op
 	powers  powers
+	rests   atomic.Int32 // calls of Rest since the last op
 }
 
 // NewDevice wraps a backend, which the device owns from now on.
@@ -53,12 +54,13 @@ func (d *Device) InUse() int64 {
 	if !d.mu.TryLock() {
 		return d.inUse.Load()
 	}
-	defer d.unlock()
+	defer d.mu.Unlock()
 	return d.backend.InUse()
 }
 
 // unlock gives way to the next op.
 func (d *Device) unlock() {
+	d.rests.Store(0)
 	if !d.closed {
 		d.inUse.Store(d.backend.InUse())
 	}
@@ -86,6 +88,25 @@ func (d *Device) Interrupt() {
 	if i, ok := d.backend.(Interrupter); ok {
 		i.Interrupt()
 	}
+}
+
+// Rest is to be called now and then by a program that shares the device: where no op has come since the call before, it gives others the memory that
+// the backend keeps for later arrays. It does not wait, and does nothing while an op runs.
+func (d *Device) Rest() error {
+	const enough = 4 // what the first did not give back was still in use by queued work
+	n := d.rests.Load()
+	if n > enough || !d.rests.CompareAndSwap(n, n+1) || n == 0 {
+		return nil
+	}
+	t, ok := d.backend.(Trimmer)
+	if !ok || !d.mu.TryLock() {
+		return nil
+	}
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	return backendError("Rest", t.Trim(), 0, 0)
 }
 
 // Progress is how much of the op that runs is done, from 0 to 1; 0 where none runs, or the backend cannot tell. It does not wait.

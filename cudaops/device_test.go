@@ -354,3 +354,53 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("%d bytes in use, %v", d.InUse(), err)
 	}
 }
+
+// keeper keeps memory, and counts how often it was asked for it.
+type keeper struct {
+	*host.Backend
+	trimmed int
+}
+
+func (k *keeper) Trim() error {
+	k.trimmed++
+	return nil
+}
+
+// A device gives others what its backend keeps once it has been idle from one call to the next, and not for ever.
+func TestRest(t *testing.T) {
+	k := &keeper{Backend: host.New(host.Options{Workers: 1})}
+	d := cudaops.NewDevice(k)
+	rest := func(want int) {
+		t.Helper()
+		if err := d.Rest(); err != nil || k.trimmed != want {
+			t.Errorf("%v; trimmed %d times, want %d", err, k.trimmed, want)
+		}
+	}
+	rest(0)
+	rest(1)
+	for range 2 {
+		x, err := d.Upload([]float32{1}, 1, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := k.trimmed
+		rest(was)
+		rest(was + 1)
+		if err := x.Release(); err != nil { // memory comes free
+			t.Fatal(err)
+		}
+		was = k.trimmed
+		rest(was)
+		for i := range 4 {
+			rest(was + 1 + i)
+		}
+		rest(was + 4)
+		rest(was + 4)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	was := k.trimmed
+	rest(was)
+	rest(was)
+}

@@ -87,6 +87,60 @@ func run(attnb, device string, times int) error {
 			return fmt.Errorf("%s: %w", l.what, err)
 		}
 	}
+	return freed(attnb, device, status)
+}
+
+// freed says when a process gets the memory that another one has freed: of a GPU, three quarters of it, of which each asks for all.
+func freed(attnb, device string, status wire.Status) error {
+	if status.Backend != "cuda" {
+		return nil
+	}
+	const rows, dim = 65536, 128
+	heads := status.Total / 4 * 3 / (4 * rows * dim)
+	fill := func(p *process) error {
+		x, err := p.random(1, rows, dim)
+		if err != nil {
+			return err
+		}
+		var held []int
+		for range heads { // each is an array of its own
+			y, err := p.op(wire.OpAdd, wire.Params{}, x, x)
+			if err != nil {
+				return err
+			}
+			held = append(held, y)
+		}
+		_, err = p.Do(wire.Request{Kind: wire.KindFree, IDs: append(held, x)})
+		return err
+	}
+	first, err := start(attnb, device, "")
+	if err != nil {
+		return err
+	}
+	defer first.end()
+	second, err := start(attnb, device, "")
+	if err != nil {
+		return err
+	}
+	defer second.end()
+	if err := fill(first); err != nil {
+		return fmt.Errorf("%d arrays of %d MiB: %w", heads, rows*dim>>18, err)
+	}
+	began := time.Now()
+	for {
+		err := fill(second)
+		if err == nil {
+			break
+		}
+		if time.Since(began) > 30*time.Second {
+			return fmt.Errorf("what another process freed is not to be had: %w", err)
+		}
+		second.end()
+		if second, err = start(attnb, device, ""); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("\n%d GiB that one process has freed are to be had by another after %.1f s\n", heads*rows*dim>>28, time.Since(began).Seconds())
 	return nil
 }
 

@@ -141,6 +141,55 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
+// What is held stays what it is when the rest is given back, also while work is queued; and there is room again.
+func TestTrim(t *testing.T) {
+	b := openBackend(t, Options{})
+	d := openDevice(t, b)
+	const n = 1 << 20
+	data := make([]float32, n)
+	for i := range data {
+		data[i] = float32(i)
+	}
+	x, err := d.Upload(data, 1, 1<<10, 1<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		sum, err := d.Add(x, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := d.Add(sum, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sum.Release(); err != nil { // in the order of the stream: the work that reads it may not have begun
+			t.Fatal(err)
+		}
+		if err := b.Trim(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.Download(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range got {
+			if v != 3*data[i] {
+				t.Fatalf("element %d is %v, want %v", i, v, 3*data[i])
+			}
+		}
+		if err := again.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := b.InUse(); n != 4<<20 {
+		t.Errorf("%d bytes in use", n)
+	}
+	if err := x.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The scratch of an op counts too: where it does not fit, the op fails whole.
 func TestScratchOutOfMemory(t *testing.T) {
 	b := openBackend(t, Options{})

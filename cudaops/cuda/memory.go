@@ -74,5 +74,8 @@ func (b *Backend) free(p pointer) {
 	_ = b.do("Free", func() error { return memFree(p, b.stream) })
 }
 
+// Trim gives the memory that the pool keeps back to the driver, for other processes.
+func (b *Backend) Trim() error { return b.do("Trim", b.pool.trim) }
+
 // InUse is the number of bytes allocated and not freed.
 func (b *Backend) InUse() int64 { return b.inUse }

@@ -132,6 +132,14 @@ func (c *client) answer(r wire.Request, body []byte, up *upload) (reply, error) 
 		if len(r.Shape) == 0 {
 			return c.load(ctx, r)
 		}
+	case wire.KindSave:
+		if r.Path != "" {
+			return c.save(ctx, r)
+		}
+	case wire.KindRestore:
+		if r.Path != "" {
+			return c.restore(ctx, r)
+		}
 	case wire.KindCell:
 		c.r.mu.Lock()
 		c.r.cell = r.Number // told with the next request that goes there
@@ -139,11 +147,10 @@ func (c *client) answer(r wire.Request, body []byte, up *upload) (reply, error) 
 		return answered(wire.Answer{}), nil
 	case wire.KindStatus:
 		return c.status(ctx, body)
-	case wire.KindSave, wire.KindRestore: // the path is one of this machine
-		return reply{}, wire.Errorf(wire.Refused, "the tensors are on %s: %%save and %%restore keep and find files only where they are on this machine", c.r.o.Target.Host)
 	case wire.KindShutdown: // the relay's end is that of the device process there
 		return answered(wire.Answer{}), nil
 	case wire.KindInterrupt:
+		c.r.files.Interrupt()
 		if !c.r.linked() { // what ran there ended with the link
 			return answered(wire.Answer{}), nil
 		}

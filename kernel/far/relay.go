@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attnb/attnb/kernel/peer"
+	"github.com/attnb/attnb/kernel/resident/checkpoint"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -60,6 +61,7 @@ type relay struct {
 	ctx   context.Context // ends first
 	stop  context.CancelFunc
 	life  context.Context // of links, which the last words go over
+	files checkpoint.Underway
 
 	mu       sync.Mutex
 	clients  map[*client]bool

@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"os"
@@ -121,7 +122,7 @@ func (c *conn) dispatch(r wire.Request, data *payload) (a wire.Answer, down []fl
 		c.Store.SetCell(r.Number)
 	case wire.KindInterrupt:
 		c.s.d.Interrupt()
-		c.s.transfers.interrupt()
+		c.s.files.Interrupt()
 	case wire.KindShutdown:
 	default:
 		err = wire.Errorf(wire.BadRequest, "unknown request %d", r.Kind)
@@ -139,6 +140,13 @@ func (c *conn) sayHello(r wire.Request) (wire.Answer, error) {
 	}
 	c.hello = true
 	return wire.Answer{Number: wire.Version, Text: c.s.d.Info().Backend}, nil
+}
+
+// transfer saves or restores.
+func (c *conn) transfer(r wire.Request, do func(context.Context, *store.Client, wire.Request) (wire.Answer, error)) (wire.Answer, error) {
+	ctx, done := c.s.files.Begin(c.Ctx)
+	defer done()
+	return do(ctx, c.Client, r)
 }
 
 func (c *conn) upload(r wire.Request, data *payload) (wire.Answer, error) {

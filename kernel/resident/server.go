@@ -16,6 +16,7 @@ import (
 	"github.com/attnb/attnb/cudaops"
 	"github.com/attnb/attnb/kernel/peer"
 	"github.com/attnb/attnb/kernel/resident/chain"
+	"github.com/attnb/attnb/kernel/resident/checkpoint"
 	"github.com/attnb/attnb/kernel/resident/judge"
 	"github.com/attnb/attnb/kernel/resident/show"
 	"github.com/attnb/attnb/kernel/resident/store"
@@ -43,16 +44,16 @@ type Options struct {
 
 // server is the state that all connections share.
 type server struct {
-	d         *cudaops.Device
-	store     *store.Store
-	gallery   *show.Gallery
-	tasks     tasks
-	transfers transfers
-	budget    chain.Budget
-	log       *slog.Logger
-	token     string
-	ctx       context.Context // of Serve
-	stop      context.CancelFunc
+	d       *cudaops.Device
+	store   *store.Store
+	gallery *show.Gallery
+	tasks   tasks
+	files   checkpoint.Underway
+	budget  chain.Budget
+	log     *slog.Logger
+	token   string
+	ctx     context.Context // of Serve
+	stop    context.CancelFunc
 
 	faultMu sync.Mutex
 	fault   *FaultError // the device failed: this process ends
@@ -95,6 +96,7 @@ func (s *server) serve(o Options) error {
 	if o.Lifeline != nil {
 		go s.watch(o.Lifeline)
 	}
+	go s.rest()
 	var conns connections
 	context.AfterFunc(ctx, func() {
 		l.Close()
@@ -135,6 +137,25 @@ func (s *server) serve(o Options) error {
 		}
 	}
 	return nil
+}
+
+// restEvery is how long the device has to be idle before other processes get the memory that it keeps for later arrays; twice as long at most.
+const restEvery = 5 * time.Second
+
+// rest gives that back, until the server stops.
+func (s *server) rest() {
+	every := time.NewTicker(restEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-every.C:
+			if err := s.d.Rest(); err != nil {
+				s.log.Info("memory that is kept", "error", err)
+			}
+		}
+	}
 }
 
 // watch stops the server when the lifeline ends, or ends itself when the server does.

@@ -34,8 +34,8 @@ const (
 	KindDraw             // Draw, IDs, Text (title), Labels, Log. Answer: DisplayID
 	KindAsk              // Question, IDs, Params; to go on after a call: Number, IDs[0]. Answer: Finding, Text (the report), DisplayID (empty: no picture); or Call, Tensors
 	KindModel            // Path (a directory) or Name (of a repository in the Hugging Face cache) and Hash (its revision; empty: main). Answer: Model
-	KindSave             // Path, Names (none: all that has a name). Answer: Tensors, of which Name, Shape, Axes and Made are said, and Number, the bytes of their values
-	KindRestore          // Path, Names (none: all that the file holds). Answer: the tensors
+	KindSave             // Path, Names (none: all that has a name). Answer: the tensors, and Number, the bytes of their values; without Path also Text, what a file says of them: who asks writes it
+	KindRestore          // Path, Names (none: all that the file holds). Answer: the tensors. Without Path who asks has read the file: IDs, Names, Text (what it says of them), Member (its name); without IDs: are the Names free?
 	kindEnd
 )
 

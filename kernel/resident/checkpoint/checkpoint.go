@@ -26,10 +26,11 @@ import (
 )
 
 // Save writes what has one of r.Names, or all that has a name, to the file r.Path. One that is there already is replaced where it is
-// a checkpoint. The answer says what was written, and Number how many bytes of values. It ends with ctx, and then leaves no file.
+// a checkpoint. The answer says what was written, and Number how many bytes of values. It ends with ctx, and then leaves no file. Without a path
+// nothing is written: the answer's Text is what [WriteFile] takes.
 func Save(ctx context.Context, c *store.Client, r wire.Request) (wire.Answer, error) {
 	const op = "Save"
-	all, done, err := c.UseNamed(op, r.Names)
+	all, done, err := c.UseNamed(op, r.Names, r.Path == "")
 	if err != nil {
 		return wire.Answer{}, err
 	}
@@ -37,44 +38,71 @@ func Save(ctx context.Context, c *store.Client, r wire.Request) (wire.Answer, er
 	if len(all) == 0 {
 		return wire.Answer{}, wire.Errorf(wire.NotFound, "%s: no tensor has a name", op)
 	}
-	a, kept, arrays := wire.Answer{}, map[string]entry{}, make([]tensorfile.SafeArray, len(all))
+	a, kept := wire.Answer{}, map[string]entry{}
 	c.Store.Lock()
-	for i, x := range all {
-		arrays[i] = tensorfile.SafeArray{Name: x.Name, Shape: x.Shape}
+	for _, x := range all {
 		kept[x.Name] = entryOf(x, past(x.Node))
-		a.Tensors = append(a.Tensors, wire.Tensor{Name: x.Name, Shape: x.Shape, Axes: x.Axes, Made: x.Node.Made()})
+		a.Tensors = append(a.Tensors, wire.Tensor{ID: x.ID, Name: x.Name, Shape: x.Shape, Axes: x.Axes, Made: x.Node.Made()})
 		a.Number += bytesOf(x.Shape)
 	}
 	c.Store.Unlock()
-	header, err := unsealed(kept, arrays)
+	text, err := encode(kept)
 	if err != nil {
 		return wire.Answer{}, wire.Errorf(wire.BadInput, "%s: %v", op, err)
 	}
-	err = replace(ctx, r.Path, func(f *os.File) error {
+	if r.Path == "" {
+		a.Text = text
+		return a, nil
+	}
+	return a, WriteFile(ctx, r.Path, text, a.Tensors, func(i int) ([]float32, error) {
+		values, err := c.Device.Under(ctx).Download(all[i].Buf)
+		if err != nil {
+			return nil, store.Explain(op, err, []store.Input{{Arg: "x", Name: all[i].Name, Meta: all[i].Meta}})
+		}
+		return values, nil
+	})
+}
+
+// WriteFile writes the file at path: what Save said of tensors, and the values of each.
+func WriteFile(ctx context.Context, path, text string, tensors []wire.Tensor, values func(i int) ([]float32, error)) error {
+	const op = "Save"
+	arrays, total := make([]tensorfile.SafeArray, len(tensors)), 0
+	for i, t := range tensors {
+		arrays[i] = tensorfile.SafeArray{Name: t.Name, Shape: t.Shape}
+		total += bytesOf(t.Shape)
+	}
+	header, err := unsealed(text, arrays)
+	if err != nil {
+		return wire.Errorf(wire.BadInput, "%s: %v", op, err)
+	}
+	err = replace(ctx, path, func(f *os.File) error {
 		sum := sha256.New()
 		w := &both{ctx, f, sum}
 		if _, err := w.Write(header); err != nil {
 			return err
 		}
 		written := 0
-		for _, x := range all {
-			values, err := c.Device.Under(ctx).Download(x.Buf)
+		for i := range tensors {
+			x, err := values(i)
 			if err != nil {
-				return store.Explain(op, err, []store.Input{{Arg: "x", Name: x.Name, Meta: x.Meta}})
-			}
-			if err := tensorfile.WriteFloats(w, values); err != nil {
 				return err
 			}
-			written += 4 * len(values)
-			store.ProgressOf(ctx).Advance(float64(written) / float64(a.Number))
+			if 4*len(x) != bytesOf(tensors[i].Shape) {
+				return fmt.Errorf("%q: %d values", tensors[i].Name, len(x))
+			}
+			if err := tensorfile.WriteFloats(w, x); err != nil {
+				return err
+			}
+			written += 4 * len(x)
+			store.ProgressOf(ctx).Advance(float64(written) / float64(total))
 		}
 		_, err := f.WriteAt(hex.AppendEncode(nil, sum.Sum(nil)), int64(sealAt(header, noSeal)))
 		return err
 	})
 	if err != nil {
-		return wire.Answer{}, failure(op, r.Path, err)
+		return failure(op, path, err)
 	}
-	return a, nil
+	return nil
 }
 
 // past is the steps that made the values of a node, in words. The store's lock is held.
@@ -94,15 +122,28 @@ func bytesOf(shape []int) int {
 }
 
 // Restore makes tensors of what the file r.Path holds under r.Names, or of all that it holds, under the same names, none of which may be in
-// use. They appear together, once the whole file has been found as it was saved.
+// use. They appear together, once the whole file has been found as it was saved. Without a path the tensors r.IDs have the values, and r.Text is
+// what [ReadFile] said of them.
 func Restore(ctx context.Context, c *store.Client, r wire.Request) (wire.Answer, error) {
 	const op = "Restore"
-	f, err := tensorfile.OpenSafe(r.Path)
-	if err != nil {
-		return wire.Answer{}, failure(op, r.Path, err)
+	if r.Path == "" {
+		return publish(c, r)
 	}
-	defer f.Close()
-	all, err := restore(ctx, c, f, r)
+	var all []store.Restored
+	vacant := func(names []string) error { return c.Vacant(op, names) }
+	text, err := ReadFile(ctx, r.Path, r.Names, vacant, func(t wire.Tensor, values []float32) error {
+		m := store.Meta{Shape: t.Shape, Axes: t.Axes}
+		h, s, d := store.Fold(t.Shape)
+		buf, err := c.Device.Under(ctx).Upload(values, h, s, d)
+		if err != nil {
+			return store.Explain(op, err, []store.Input{{Arg: "values", Name: t.Name, Meta: m}})
+		}
+		all = append(all, store.Restored{Named: store.Named{Operand: store.Operand{Buf: buf, Meta: m}, Name: t.Name}})
+		return nil
+	})
+	if err == nil {
+		err = complete(all, text, filepath.Base(r.Path))
+	}
 	if err != nil {
 		store.Release(all)
 		return wire.Answer{}, failure(op, r.Path, err)
@@ -110,59 +151,104 @@ func Restore(ctx context.Context, c *store.Client, r wire.Request) (wire.Answer,
 	return c.Publish(op, all)
 }
 
-// restore reads the file. What it returns is to be released in case of an error.
-func restore(ctx context.Context, c *store.Client, f *tensorfile.Safe, r wire.Request) (all []store.Restored, err error) {
+// publish makes tensors of others' values, or says whether it could.
+func publish(c *store.Client, r wire.Request) (wire.Answer, error) {
 	const op = "Restore"
+	switch {
+	case len(r.IDs) == 0:
+		return wire.Answer{}, c.Vacant(op, r.Names)
+	case len(r.IDs) != len(r.Names):
+		return wire.Answer{}, wire.Errorf(wire.BadRequest, "%s: %d tensors for %d names", op, len(r.IDs), len(r.Names))
+	}
+	in, _, _, done, err := c.Use(op, r.IDs, r.Names)
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	defer done()
+	all := make([]store.Restored, len(in))
+	for i, x := range in {
+		all[i].Named = store.Named{Operand: store.Operand{Meta: store.Meta{Shape: x.Shape}}, ID: r.IDs[i], Name: r.Names[i]}
+	}
+	if err := complete(all, r.Text, r.Member); err != nil {
+		return wire.Answer{}, failure(op, r.Member, err)
+	}
+	return c.Publish(op, all)
+}
+
+// complete adds what the file of that name says of tensors.
+func complete(all []store.Restored, text, file string) error {
+	arrays := make([]tensorfile.SafeArray, len(all))
+	for i, x := range all {
+		arrays[i] = tensorfile.SafeArray{Name: x.Name, Shape: x.Shape}
+	}
+	kept, err := decode(text, arrays)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		e := kept[all[i].Name]
+		all[i].Meta, all[i].Hash, all[i].Source, all[i].Past = e.meta, e.Declaration, "restored from "+oneLine(file), e.past()
+	}
+	return nil
+}
+
+// ReadFile reads the tensors of these names, or all, of the file at path, and gives the values of each to use, with its shape and axes. begin hears before
+// that which names they are. Only where no error is returned is the file as it was saved; text is what it says of the tensors.
+func ReadFile(ctx context.Context, path string, names []string, begin func(names []string) error, use func(t wire.Tensor, values []float32) error) (text string, err error) {
+	f, err := tensorfile.OpenSafe(path)
+	if err == nil {
+		defer f.Close()
+		text, err = read(ctx, f, names, begin, use)
+	}
+	if err != nil {
+		return "", failure("Restore", path, err)
+	}
+	return text, nil
+}
+
+func read(ctx context.Context, f *tensorfile.Safe, names []string, begin func([]string) error, use func(wire.Tensor, []float32) error) (string, error) {
 	sum, seal, err := begun(f)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	none := func(string) bool { return false }
 	kept, err := decode(f.Metadata[keyTensors], f.Arrays)
 	if err != nil {
 		// A file that is damaged says so, and not what the damage looks like.
-		if err := f.ReadData(&both{ctx, sum, nil}, none, nil); err != nil {
-			return nil, err
+		if err := f.ReadData(&both{ctx, sum, nil}, func(string) bool { return false }, nil); err != nil {
+			return "", err
 		}
 		if !sealed(sum, seal) {
-			return nil, errDamaged
+			return "", errDamaged
 		}
-		return nil, err
+		return "", err
 	}
-	names, err := choose(f, kept, r.Names)
-	if err != nil {
-		return nil, err
+	if names, err = choose(f, kept, names); err != nil {
+		return "", err
 	}
-	if err := c.Vacant(op, names); err != nil {
-		return nil, err
+	if err := begin(names); err != nil {
+		return "", err
 	}
-	total, read := 0, 0
-	for _, a := range f.Arrays {
-		total += bytesOf(a.Shape)
+	chosen, total, done := map[string]entry{}, 0, 0
+	for _, name := range names {
+		chosen[name] = kept[name]
+		total += bytesOf(kept[name].meta.Shape)
 	}
-	wanted := func(name string) bool { return slices.Contains(names, name) }
+	wanted := func(name string) bool { _, ok := chosen[name]; return ok }
 	err = f.ReadData(&both{ctx, sum, nil}, wanted, func(a tensorfile.SafeArray, values []float32) error {
-		e := kept[a.Name]
-		h, s, d := store.Fold(a.Shape)
-		buf, err := c.Device.Under(ctx).Upload(values, h, s, d)
-		if err != nil {
-			return store.Explain(op, err, []store.Input{{Arg: "values", Name: a.Name, Meta: e.meta}})
-		}
-		read += 4 * len(values)
-		store.ProgressOf(ctx).Advance(float64(read) / float64(total))
-		all = append(all, store.Restored{Named: store.Named{Operand: store.Operand{Buf: buf, Meta: e.meta}, Name: a.Name, Hash: e.Declaration},
-			Source: "restored from " + filepath.Base(r.Path), Past: e.past()})
-		return nil
+		err := use(wire.Tensor{Name: a.Name, Shape: a.Shape, Axes: kept[a.Name].Axes}, values)
+		done += 4 * len(values)
+		store.ProgressOf(ctx).Advance(float64(done) / float64(total))
+		return err
 	})
 	switch {
 	case ctx.Err() != nil:
-		return all, ctx.Err()
+		return "", ctx.Err()
 	case err != nil:
-		return all, err
+		return "", err
 	case !sealed(sum, seal):
-		return all, errDamaged
+		return "", errDamaged
 	}
-	return all, nil
+	return encode(chosen)
 }
 
 // errDamaged is a file that is not as it was saved.
@@ -188,5 +274,5 @@ func choose(f *tensorfile.Safe, kept map[string]entry, names []string) ([]string
 		}
 		return nil, wire.Errorf(wire.NotFound, "Restore: %s holds no %q, but %s%s", filepath.Base(f.Path), name, strings.Join(list, ", "), more)
 	}
-	return names, nil
+	return slices.Compact(slices.Sorted(slices.Values(names))), nil
 }

@@ -207,7 +207,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		m.Mask.Empty(s, cols)
 		e := entryOf(store.Named{Operand: store.Operand{Meta: m}, Name: "s", Hash: all["s"].Declaration}, all["s"].Made)
-		header, err := unsealed(map[string]entry{"s": e}, arrays)
+		said, err := encode(map[string]entry{"s": e})
+		if err != nil {
+			t.Fatal(err)
+		}
+		header, err := unsealed(said, arrays)
 		if err != nil {
 			t.Fatal(err)
 		}

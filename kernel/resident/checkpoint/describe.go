@@ -95,13 +95,15 @@ func oneLine(text string) string {
 	return text
 }
 
-// unsealed is the header of a file whose sum is not known yet.
-func unsealed(tensors map[string]entry, arrays []tensorfile.SafeArray) ([]byte, error) {
+// encode is the inverse of decode.
+func encode(tensors map[string]entry) (string, error) {
 	text, err := json.Marshal(description{version, tensors})
-	if err != nil {
-		return nil, err
-	}
-	return tensorfile.SafeHeader(map[string]string{keyTensors: string(text), keySeal: noSeal}, arrays)
+	return string(text), err
+}
+
+// unsealed is the header of a file whose sum is not known yet.
+func unsealed(text string, arrays []tensorfile.SafeArray) ([]byte, error) {
+	return tensorfile.SafeHeader(map[string]string{keyTensors: text, keySeal: noSeal}, arrays)
 }
 
 // sealAt is where in a header the sum stands, or -1. No other place looks like it: a quotation mark in a string has a \ before it.

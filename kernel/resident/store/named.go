@@ -10,13 +10,15 @@ import (
 // Named is what a name refers to, for a file that is to outlive the process.
 type Named struct {
 	Operand
+	ID   int // of the tensor
 	Name string
 	Hash string // of the declaration that made it, for Once
 	Node *Node
 }
 
-// UseNamed takes what names refer to, or all that has a name, in the order of names, for the time of a job. done gives it back.
-func (c *Client) UseNamed(op string, names []string) (all []Named, done func(), err error) {
+// UseNamed takes what names refer to, or all that has a name, in the order of names, for the time of a job. done gives it back. hand: the client
+// gets handles too.
+func (c *Client) UseNamed(op string, names []string, hand bool) (all []Named, done func(), err error) {
 	st := c.Store
 	st.mu.Lock()
 	defer st.Unlock()
@@ -26,18 +28,23 @@ func (c *Client) UseNamed(op string, names []string) (all []Named, done func(), 
 		}
 	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	var arrays []*Array
+	var ts []*Tensor
 	for _, name := range names {
 		t, err := st.getName(op, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		arrays = append(arrays, t.arr)
-		all = append(all, Named{Operand{t.arr.Buf, t.Node.Meta}, name, st.names[name].hash, t.Node})
+		ts = append(ts, t)
+		all = append(all, Named{Operand{t.arr.Buf, t.Node.Meta}, t.id, name, st.names[name].hash, t.Node})
 	}
-	for i := range all {
-		arrays[i].refs++
-		all[i].Node.refs++
+	if hand {
+		c.Hand(ts...)
+	}
+	arrays := make([]*Array, len(ts))
+	for i, t := range ts {
+		arrays[i] = t.arr
+		t.arr.refs++
+		t.Node.refs++
 	}
 	return all, func() {
 		st.mu.Lock()
@@ -84,7 +91,8 @@ type Restored struct {
 	Past   []string
 }
 
-// Publish makes all of them at once, as leaves, where none of the names is in use. It takes over the buffers.
+// Publish makes all of them at once, as leaves, where none of the names is in use. It takes over the buffers; of one without a buffer the values
+// are those of the tensor ID.
 func (c *Client) Publish(op string, all []Restored) (wire.Answer, error) {
 	st := c.Store
 	st.mu.Lock()
@@ -95,13 +103,31 @@ func (c *Client) Publish(op string, all []Restored) (wire.Answer, error) {
 	}
 	if err := st.vacant(op, names); err != nil {
 		for _, r := range all {
-			st.Bury(r.Buf)
+			if r.Buf != nil {
+				st.Bury(r.Buf)
+			}
 		}
 		return wire.Answer{}, err
 	}
+	arrays := make([]*Array, len(all))
+	for i, r := range all {
+		if r.Buf != nil {
+			continue
+		}
+		t, err := st.Get(op, r.ID)
+		if err != nil {
+			return wire.Answer{}, err
+		}
+		arrays[i] = t.arr
+	}
 	ts := make([]*Tensor, len(all))
 	for i, r := range all {
-		arr := NewArray(r.Buf)
+		arr := arrays[i]
+		if arr == nil {
+			arr = NewArray(r.Buf)
+		} else {
+			arr.refs++
+		}
 		n := newLeaf(r.Meta, r.Source, arr)
 		n.Past = r.Past
 		ts[i] = st.Add(arr, n)
