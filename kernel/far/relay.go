@@ -117,6 +117,8 @@ func Relay(ctx context.Context, o Options) error {
 		}
 	})
 	r.join()
+	full := peer.NewTurnstile()
+	defer full.Close()
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {
@@ -127,7 +129,7 @@ func Relay(ctx context.Context, o Options) error {
 				return err
 			}
 			r.log.Warn("accept", "error", err)
-			time.Sleep(50 * time.Millisecond) // out of descriptors, most likely: let some close
+			full.TurnAway(l, err, noRoom)
 			continue
 		}
 		r.add(c)
@@ -137,6 +139,14 @@ func Relay(ctx context.Context, o Options) error {
 		return r.gone
 	}
 	return nil
+}
+
+// noRoom answers a client's hello where no descriptor is left for it.
+func noRoom(c *net.UnixConn) {
+	if _, err := wire.ReadFrame(c); err == nil {
+		a := wire.Answer{Code: wire.Refused, Message: "the relay has no descriptor left for another connection: end programs that hold some, or raise the limit (ulimit -n)"}
+		_ = wire.WriteFrame(c, a.Encode())
+	}
 }
 
 // byeLimit is how long the end of the device process there may take. Who waits for the relay kills it after a second.

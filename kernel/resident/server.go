@@ -107,8 +107,8 @@ func (s *server) serve(o Options) error {
 		conns.closeAll()
 	})
 	log.Info("serving", "socket", o.Socket, "backend", o.Device.Info().Backend)
-	full := newTurnstile(log)
-	defer full.close()
+	full := peer.NewTurnstile()
+	defer full.Close()
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {
@@ -120,7 +120,8 @@ func (s *server) serve(o Options) error {
 				conns.wait()
 				return fmt.Errorf("resident: %w", err)
 			}
-			full.turnAway(l, err)
+			log.Warn("accept", "error", err)
+			full.TurnAway(l, err, noRoom)
 			continue
 		}
 		conns.run(c, s.serveConn)
@@ -155,6 +156,14 @@ func (s *server) rest() {
 				s.log.Info("memory that is kept", "error", err)
 			}
 		}
+	}
+}
+
+// noRoom answers a client's hello where no descriptor is left for it.
+func noRoom(c *net.UnixConn) {
+	if _, err := wire.ReadFrame(c); err == nil {
+		a := failure(wire.Errorf(wire.Refused, "the device process has no descriptor left for another connection: end programs that hold some, or raise the limit (ulimit -n)"))
+		_ = wire.WriteFrame(c, a.Encode())
 	}
 }
 
