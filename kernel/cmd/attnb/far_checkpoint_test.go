@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/attnb/attnb/kernel/far"
 	"github.com/attnb/attnb/kernel/wire"
 )
 
@@ -75,4 +77,45 @@ func TestFarCheckpoint(t *testing.T) {
 		}
 		has(t, c, a.Tensors[0].ID, want)
 	}
+}
+
+// An interrupt ends a restore whose values are on their way over a slow link, and nothing has a name then.
+func TestFarCheckpointInterrupted(t *testing.T) {
+	s := startSSHD(t)
+	r := startRelay(s, nil)
+	c := r.dial()
+	file := filepath.Join(t.TempDir(), "run.safetensors")
+	for _, name := range []string{"a", "b", "c"} {
+		named(t, c, name, random(1, 400_000))
+	}
+	if _, err := c.Do(wire.Request{Kind: wire.KindSave, Path: file}); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	slow := startRelay(s, func(o *far.Options) { o.SSH = []string{os.Args[0], slowSSH, "-F", s.config} })
+	c, other := slow.dial(), slow.dial()
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() {
+		_, err := c.Do(wire.Request{Kind: wire.KindRestore, Path: file}) // 12 s
+		ended <- err
+	}()
+	time.Sleep(500 * time.Millisecond)
+	if err := other.Interrupt(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err == nil || err.Error() != "Restore: interrupted" {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	c.Close()
+	other.Close()
+	eventually(t, "nothing is left of it", func() bool {
+		c := slow.dial()
+		defer c.Close()
+		status, err := c.Status()
+		return err == nil && status.Tensors == 0
+	})
 }
