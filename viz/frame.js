@@ -39,7 +39,7 @@ function attnbFrame(host, view, act) {
   fits.append(fit, "colours fit the view");
   fit.addEventListener("change", () => act.fit(fit.checked));
   tools.append(fits);
-  if (view.call) button("copy as Go", "copy the Go line that shows this part", copy);
+  if (view.call) button("Copy as Go", "copy the Go line that shows this part", copy);
 
   async function copy() {
     const text = act.line();

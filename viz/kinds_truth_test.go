@@ -211,3 +211,20 @@ func TestCyclicMap(t *testing.T) {
 		}
 	}
 }
+
+// A chart of few positions is as wide as its head: what a short chart says is not cut. What hides a position has the plot's own word.
+func TestHeadOfNarrowCharts(t *testing.T) {
+	p := Plot{Hatched: "nothing was given", Charts: []Chart{{Name: "error that enters in what was given", Note: "0: all that is allowed; above it fails; -4: exact",
+		Series: []Series{{Values: []float32{1, 2}, Hidden: func(i int) bool { return i == 0 }}}}}}
+	charts := p.plotted()
+	l := p.layout(charts)
+	if room := float64(l.size.X - margin - l.boxes[0].Min.X); charts[0].headWidth() > room {
+		t.Errorf("name and note take %.0f of %.0f pixels", charts[0].headWidth(), room)
+	}
+	if text := p.describe(charts); !strings.Contains(text, "nothing was given: 1 position") || strings.Contains(text, "masked") {
+		t.Error(text)
+	}
+	if legend := p.legendOf(charts); len(legend) != 1 || legend[0].text != "nothing was given" {
+		t.Errorf("legend %v", legend)
+	}
+}

@@ -17,7 +17,9 @@ type Plot struct {
 	From int
 	// Labels are token labels, one for each position. Nil: numbers.
 	Labels []string
-	Charts []Chart
+	// Hatched is what a hidden position means. Empty: "masked".
+	Hatched string
+	Charts  []Chart
 }
 
 // Chart is one or more series on one scale, which holds 0.
@@ -192,7 +194,11 @@ func (p Plot) describe(charts []plotted) string {
 			}
 			for _, class := range []class{masked, nan, posInf, negInf} {
 				if n := c.each[k].count[class]; n > 0 {
-					fmt.Fprintf(&b, " %s: %s, first %s.", class.name(), counted(n, "position"), p.where(c.each[k].first[class].col, visible))
+					name := class.name()
+					if class == masked {
+						name = visible(or(p.Hatched, name))
+					}
+					fmt.Fprintf(&b, " %s: %s, first %s.", name, counted(n, "position"), p.where(c.each[k].first[class].col, visible))
 				}
 			}
 		}

@@ -69,6 +69,9 @@ func (p Plot) layout(charts []plotted) plotLayout {
 	if p.Title != "" {
 		width = max(width, min(2*margin+int(bold().width(printed(bold(), p.Title), titleSize))+2, allWide))
 	}
+	for _, c := range charts {
+		width = max(width, min(x+int(c.headWidth())+2+margin, allWide))
+	}
 	l.subtitle = wrap(p.subtitle(charts), " • ", subtitleSize, float64(width-2*margin))
 	y = whole(y + len(l.subtitle)*lineOf(subtitleSize) + 14)
 	for i := range charts {
@@ -85,7 +88,7 @@ func (p Plot) layout(charts []plotted) plotLayout {
 	high := l.columns.columns(axis)
 	y = l.boxes[len(l.boxes)-1].Max.Y + tickLength + high + 8 + lineOf(axisSize) + 8
 	l.legendAt = y
-	for _, e := range legendOf(charts) {
+	for _, e := range p.legendOf(charts) {
 		w := e.width()
 		if k := len(l.legend) - 1; k >= 0 && lineWidth(l.legend[k])+w <= float64(width-2*margin)+2.5*space {
 			l.legend[k] = append(l.legend[k], e)
@@ -110,7 +113,7 @@ func lineWidth(line []entryOf) float64 {
 }
 
 // legendOf names the series of charts that have several, each once, and the classes that occur.
-func legendOf(charts []plotted) []entryOf {
+func (p Plot) legendOf(charts []plotted) []entryOf {
 	var all []entryOf
 	seen := map[string]bool{}
 	var count [classes]int
@@ -133,7 +136,11 @@ func legendOf(charts []plotted) []entryOf {
 	}
 	for _, class := range []class{masked, nan, posInf, negInf} {
 		if n := count[class]; n > 0 {
-			all = append(all, entryOf{class: class, text: class.name()})
+			text := class.name()
+			if class == masked {
+				text = or(printed(regular(), p.Hatched), text)
+			}
+			all = append(all, entryOf{class: class, text: text})
 		}
 	}
 	return all
@@ -150,14 +157,25 @@ func height(b image.Rectangle, s scale, v float64) float64 {
 	return float64(b.Max.Y-1) - s.norm(v)*float64(b.Dy()-1)
 }
 
+const beforeNote = 18 // between the name of a chart and its note
+
+// headWidth is what the name and the note of a chart take.
+func (x plotted) headWidth() float64 {
+	w := bold().width(printed(bold(), x.Name), nameSize)
+	if x.Note != "" {
+		w += beforeNote + regular().width(printed(regular(), x.Note), tickSize)
+	}
+	return w
+}
+
 func (c *canvas) chart(l plotLayout, i int, x plotted) {
 	b := l.boxes[i]
 	ticks := style{face: regular(), size: tickSize, ink: dim}
-	name := bold().fit(printed(bold(), x.Name), nameSize, float64(b.Dx()))
+	name := bold().fit(printed(bold(), x.Name), nameSize, float64(c.Rect.Max.X-margin-b.Min.X))
 	at := float64(b.Min.Y) - nameSize*0.45
 	c.text(float64(b.Min.X), at, name, style{face: bold(), size: nameSize, ink: ink})
 	if x.Note != "" {
-		from := float64(b.Min.X) + bold().width(name, nameSize) + 18
+		from := float64(b.Min.X) + bold().width(name, nameSize) + beforeNote
 		c.text(from, at, regular().fit(printed(regular(), x.Note), tickSize, float64(c.Rect.Max.X-margin)-from), ticks)
 	}
 	c.frame(b, 1, line)
@@ -170,6 +188,9 @@ func (c *canvas) chart(l plotLayout, i int, x plotted) {
 	for pass := range 2 { // areas lie behind the rest
 		if pass == 1 {
 			c.fill(image.Rect(b.Min.X, zero, b.Max.X, zero+1), dim)
+			for _, m := range x.series { // before any line: another series may have a value there
+				c.gaps(l, b, m)
+			}
 		}
 		for j, s := range x.Series {
 			if (s.Style == Within) != (pass == 0) {
@@ -188,7 +209,21 @@ func (c *canvas) chart(l plotLayout, i int, x plotted) {
 	c.text(margin+tickSize*0.8, float64(b.Min.Y+b.Dy()/2)+regular().width(quantity, tickSize)/2, quantity, turned)
 }
 
-// series draws one. A position without a value is a column of the colour of what it is.
+// gaps draws the positions without a value, each a column of the colour of what it is.
+func (c *canvas) gaps(l plotLayout, b image.Rectangle, m cells) {
+	for i, class := range m.class {
+		col := image.Rect(b.Min.X+i*l.step, b.Min.Y, b.Min.X+(i+1)*l.step, b.Max.Y)
+		switch {
+		case class == masked:
+			c.fillMasked(col)
+		case class != finite && class != zero:
+			c.fill(col, indexOf[class])
+			c.sign(col, class)
+		}
+	}
+}
+
+// series draws one.
 func (c *canvas) series(l plotLayout, b image.Rectangle, s scale, st Style, m cells, with uint8) {
 	zero := height(b, s, 0)
 	var run [][2]float64
@@ -209,13 +244,8 @@ func (c *canvas) series(l plotLayout, b image.Rectangle, s scale, st Style, m ce
 		col := image.Rect(b.Min.X+i*l.step, b.Min.Y, b.Min.X+(i+1)*l.step, b.Max.Y)
 		y := height(b, s, float64(v))
 		switch {
-		case m.class[i] == masked:
-			flush()
-			c.fillMasked(col)
 		case m.class[i] != finite:
 			flush()
-			c.fill(col, indexOf[m.class[i]])
-			c.sign(col, m.class[i])
 		case st == Bars:
 			inset := 0
 			if l.step >= 6 {

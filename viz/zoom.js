@@ -280,10 +280,11 @@ async function attnbZoom(host, view) {
     const key = JSON.stringify([head, shown, sheets.map(s => [s.r0, s.c0, s.h, s.w])]);
     if (key === counted) return;
     counted = key;
+    const pooled = sheets.some(s => s.r1 - s.r0 > s.h || s.c1 - s.c0 > s.w) ? "pooled " : "";
     for (const [name, n] of Object.entries(attnbCount(sheets, shown, scale.log))) {
       const { entry, text } = parts.legend.get(name);
       entry.style.display = n ? "" : "none";
-      text.textContent = `${name}: ${n} cell${n === 1 ? "" : "s"}`;
+      text.textContent = `${name}: ${n} ${pooled}cell${n === 1 ? "" : "s"}`;
     }
   }
 

@@ -33,6 +33,8 @@ func TestRepliesTellTheTruth(t *testing.T) {
 		{"unknown command", "x := 1\n%nope", "CellError", "there is no command %nope; %help lists those there are", "cell [16] line 2"},
 		{"variable's type", "var (\n\ta = 1\n\tb int = \"s\"\n)", "CompileError", `cell [17] line 3: cannot use "s" (untyped string constant) as int value in variable declaration`, "^"},
 		{"syntax, below a shell line", "!true\n%env A 1\npackages := 1", "CompileError", "cell [18] line 3: expected declaration, found packages", "    packages := 1"},
+		{"no line %%", "for i := range 3 { fmt.Println(i) }", "CompileError", "cell [19] line 1: expected declaration, found 'for'", "statements stand below a line of their own that says %%;"},
+		{"a variable of another cell", "%%\nfmt.Println(q)", "CompileError", "cell [20] line 2: undefined: q", `attn.Get("q")`},
 	} {
 		r := c.run(k.code)
 		if r.Status != "error" || r.Name != k.ename || r.Value != k.evalue || !strings.Contains(r.trace(), k.trace) {

@@ -209,5 +209,11 @@ func hint(message string) string {
 	if strings.HasSuffix(message, " imported and not used") {
 		return "Go refuses an import that nothing uses: delete it"
 	}
+	if strings.HasPrefix(message, "expected declaration, found ") {
+		return "a cell's statements stand below a line of their own that says %%; above it are imports, and what later cells use: func, type, const, var"
+	}
+	if name, ok := strings.CutPrefix(message, "undefined: "); ok && !strings.Contains(name, ".") {
+		return fmt.Sprintf("variables made below %%%% end with their cell: a tensor stays by x.Named(%[1]q), and is there again by attn.Get(%[1]q)", name)
+	}
 	return ""
 }

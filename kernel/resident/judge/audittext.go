@@ -192,8 +192,7 @@ func (a *audit) picture(pass bool) viz.Drawable {
 			}
 			return s.theirs.own, true
 		})
-		given.Note = "hatched: nothing was given"
 		charts = append(charts, given)
 	}
-	return viz.Plot{Title: a.title() + ": " + verdict, Axis: "stage", Labels: labels, Charts: charts}
+	return viz.Plot{Title: a.title() + ": " + verdict, Axis: "stage", Labels: labels, Hatched: "nothing was given", Charts: charts}
 }

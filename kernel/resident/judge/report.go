@@ -120,11 +120,38 @@ func pattern(a store.View, failed []int) string {
 			words = append(words, name(first)+" alone")
 		case step == 1:
 			words = append(words, fmt.Sprintf("%s to %d alone", name(first), end))
-		case step > 1 && len(indices) > 2:
+		case step > 1 && len(indices) > 2 && end+step >= sizes[axis]:
 			words = append(words, fmt.Sprintf("every %s from %s on", ordinal(step), name(first)))
+		case step > 1 && len(indices) > 2:
+			words = append(words, fmt.Sprintf("every %s from %s to %d", ordinal(step), name(first), end))
+		case len(failed) >= byChance*sizes[axis]:
+			if list := runs(indices); len(list) <= runsListed {
+				words = append(words, strings.TrimSuffix(name(first), fmt.Sprint(first))+strings.Join(list, ", ")+" alone")
+			}
 		}
 	}
 	return strings.Join(words, "; ")
+}
+
+const (
+	byChance   = 10 // cells for each index of an axis: were they strewn at random, none would be without one (e^-10)
+	runsListed = 8
+)
+
+// runs says which indices, ascending, those are: "1", "3 to 4".
+func runs(indices []int) []string {
+	var list []string
+	for i := 0; i < len(indices); {
+		from := i
+		for i++; i < len(indices) && indices[i] == indices[i-1]+1; i++ {
+		}
+		if i-from == 1 {
+			list = append(list, fmt.Sprint(indices[from]))
+		} else {
+			list = append(list, fmt.Sprintf("%d to %d", indices[from], indices[i-1]))
+		}
+	}
+	return list
 }
 
 func ordinal(n int) string {

@@ -38,14 +38,12 @@ func ranked(title, axis string, labels []string, residuals []float64, floor floa
 
 // rotationPicture is the speed of each pair, and where rows are, as declared and as found. Without an explanation there is what was declared.
 func rotationPicture(declared reference.RoPE, f detect.RoPEFinding) viz.Drawable {
-	speeds := func(frequency func(i int) float64, n, pairs int) []float32 {
+	speeds := func(name string, frequency func(i int) float64, n, pairs int) viz.Series {
 		out := make([]float32, pairs)
-		for i := range out {
-			if out[i] = float32(math.NaN()); i < n {
-				out[i] = float32(math.Log10(max(math.Abs(frequency(i)), 1e-12)))
-			}
+		for i := range min(n, pairs) {
+			out[i] = float32(math.Log10(max(math.Abs(frequency(i)), 1e-12)))
 		}
-		return out
+		return viz.Series{Name: name, Style: viz.Curve, Values: out, Hidden: func(i int) bool { return i >= n }}
 	}
 	pairs, title := declared.Rotary/2, "FindRoPE: no rotation fits"
 	var found detect.Rotation
@@ -53,13 +51,13 @@ func rotationPicture(declared reference.RoPE, f detect.RoPEFinding) viz.Drawable
 		found = f.Fits[0]
 		pairs, title = max(pairs, len(found.Frequency)), "FindRoPE: "+found.String()
 	}
-	speed := viz.Chart{Name: "speed of each pair", Quantity: "log10 radians a position",
-		Series: []viz.Series{{Name: "declared", Style: viz.Curve, Values: speeds(declared.Frequency, declared.Rotary/2, max(1, pairs))}}}
+	speed := viz.Chart{Name: "speed of each pair", Quantity: "log10 rad/position",
+		Series: []viz.Series{speeds("declared", declared.Frequency, declared.Rotary/2, max(1, pairs))}}
 	sheet := viz.Sheet{Title: title, Across: 1}
 	if len(f.Fits) > 0 {
-		speed.Series = append(speed.Series, viz.Series{Name: "found", Style: viz.Curve, Values: speeds(func(i int) float64 { return found.Frequency[i] }, len(found.Frequency), max(1, pairs))})
+		speed.Series = append(speed.Series, speeds("found", func(i int) float64 { return found.Frequency[i] }, len(found.Frequency), max(1, pairs)))
 	}
-	sheet.Pictures = append(sheet.Pictures, viz.Plot{Title: "how fast pairs turn", Axis: "pair", Charts: []viz.Chart{speed}})
+	sheet.Pictures = append(sheet.Pictures, viz.Plot{Title: "how fast pairs turn", Axis: "pair", Hatched: "turned by one of the two only", Charts: []viz.Chart{speed}})
 	if n := min(len(found.Positions), maxShown); n > 0 {
 		off := make([]float32, n)
 		for row := range off {
