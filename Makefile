@@ -48,7 +48,8 @@ bench-scaling: ## each op over four decades of sizes on this machine's GPU, next
 	go run ./cudaops/cuda/shim go run -tags cuda ./bench/gpu -scaling -out bench/results
 	go -C bench/plots run . "$$(ls -t $(CURDIR)/bench/results/*-scaling.json | head -1)"
 
-nightly: soak faults ## what takes too long for every commit: the soak, the faults, every fuzz target for two minutes, the detectives on thousands of cases each, every mutant of the references
+nightly: faults ## what takes too long for every commit: the faults, twenty minutes of cells, every fuzz target for two minutes, the detectives on thousands of cases each, every mutant of the references
+	./install.sh soak --minutes 20 --store build/soak.json
 	go test ./reference/detect -full
 	go test ./reference/mutation -timeout 2h -full
 	go test ./kernel/resident -run AuditTime -timed

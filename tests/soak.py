@@ -1,6 +1,6 @@
 """Runs thousands of cells of all kinds in one kernel, and says what that leaves: memory, descriptors, files.
 
-    ./install.sh soak [--cells 2000] [--seed 1] [--report FILE]
+    ./install.sh soak [--cells 2000 | --minutes 20] [--seed 1] [--report FILE] [--store FILE.json]
 
 It runs the kernel "attnb" that Jupyter finds, which install.sh sees to. Every cell's outcome is checked.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import json
 import os
 import random
 import sys
@@ -162,6 +163,7 @@ class State:
     """What a kernel has at one time."""
 
     cells: int
+    seconds: float = 0  # since the first cell
     rss: dict[str, float] = field(default_factory=dict)  # MB of each process
     descriptors: dict[str, int] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)  # in the runtime directory and in TMPDIR
@@ -193,14 +195,17 @@ def table(states: list[State]) -> str:
     return "\n".join(lines)
 
 
-def soak(cells: int, seed: int, every: int, rounds: int, say: Callable[[str], None] = print) -> list[str]:
-    """Runs the cells and returns what did not stay as it was; every says after how many cells to look."""
+def soak(
+    cells: int, seed: int, every: int, rounds: int, say: Callable[[str], None] = print, states: list[State] | None = None, seconds: float = float("inf")
+) -> list[str]:
+    """Runs the cells, or as many as take so many seconds, and returns what did not stay as it was; every says after how many cells to look. What is
+    seen is put into states."""
+    states = [] if states is None else states
     kernel = Kernel()
     try:
         assert kernel.run(ATTN + "var _ = attn.Get").status == "ok"
         kinds = Cells(kernel, random.Random(seed))
         done: Counter[str] = Counter()
-        states = []
         began = time.monotonic()
         for n, kind in zip(range(1, cells + 1), kinds.sequence(rounds)):
             try:
@@ -208,11 +213,15 @@ def soak(cells: int, seed: int, every: int, rounds: int, say: Callable[[str], No
             except AssertionError as e:
                 raise AssertionError(f"cell {n}, {kind.__name__}: {e}") from e
             done[kind.__name__] += 1
-            if n % every == 0 or n == cells:
+            enough = n == cells or time.monotonic() - began > seconds
+            if n % every == 0 or enough:
                 states.append(state(kernel, n))
+                states[-1].seconds = time.monotonic() - began
                 say(table(states[-1:]).splitlines()[-1])
+            if enough:
+                break
         took = time.monotonic() - began
-        say(f"{cells} cells, seed {seed}, in {took:.0f} s: " + ", ".join(f"{v} {k.replace('_', ' ')}" for k, v in sorted(done.items())))
+        say(f"{n} cells, seed {seed}, in {took:.0f} s: " + ", ".join(f"{v} {k.replace('_', ' ')}" for k, v in sorted(done.items())))
         say(table(states))
         if kinds.interrupts:
             say(f"interrupts: median {sorted(kinds.interrupts)[len(kinds.interrupts) // 2]:.3f} s, longest {max(kinds.interrupts):.3f} s")
@@ -251,8 +260,10 @@ def compare(first: State, last: State) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=2000)
+    parser.add_argument("--minutes", type=float, help="as many cells as this takes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", type=Path)
+    parser.add_argument("--store", type=Path, help="what was seen, for bench/plots")
     args = parser.parse_args()
     lines: list[str] = []
 
@@ -260,10 +271,17 @@ def main() -> int:
         print(text, flush=True)
         lines.append(text)
 
-    wrong = soak(args.cells, args.seed, max(args.cells // 10, 6), 8, say)  # before the sixth, not all of a kernel is there
+    states: list[State] = []
+    if args.minutes:
+        wrong = soak(10**9, args.seed, 100, 8, say, states, 60 * args.minutes)
+    else:
+        wrong = soak(args.cells, args.seed, max(args.cells // 10, 6), 8, say, states)  # before the sixth, not all of a kernel is there
     say("\n".join(wrong) or "steady")
     if args.report:
         args.report.write_text("\n".join(lines) + "\n")
+    if args.store:
+        seen = [{"cells": s.cells, "seconds": round(s.seconds), "mb": s.rss, "descriptors": s.descriptors, "files": len(s.files)} for s in states]
+        args.store.write_text(json.dumps({"seed": args.seed, "steady": not wrong, "states": seen}, indent=1) + "\n")
     return 1 if wrong else 0
 
 

@@ -1,6 +1,8 @@
-// Command plots draws what bench/gpu -scaling has stored: for each op its time against size, PyTorch's, and the floor that the hardware sets.
+// Command plots draws what bench/gpu -scaling has stored: for each op its time against size, PyTorch's, and the floor that the hardware sets; and what
+// tests/soak.py --store has: memory, descriptors and files of a kernel over time.
 //
 //	go -C bench/plots run . ../results/h200-...-scaling.json
+//	go -C bench/plots run . ../results/soak.json
 //
 // The picture goes beside the JSON file, as PNG.
 package main
@@ -12,6 +14,7 @@ import (
 	"image/color"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -58,13 +61,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: plots FILE.json")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	draw := scaling
+	if strings.HasPrefix(filepath.Base(os.Args[1]), "soak") {
+		draw = soak
+	}
+	if err := draw(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "plots:", err)
 		os.Exit(1)
 	}
 }
 
-func run(name string) error {
+func scaling(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -84,6 +91,11 @@ func run(name string) error {
 		}
 		tiles[i/across] = append(tiles[i/across], one)
 	}
+	return store(name, tiles)
+}
+
+// store writes plots in rows beside the file that they come from.
+func store(name string, tiles [][]*plot.Plot) error {
 	img := vgimg.NewWith(vgimg.UseWH(across*wide, vg.Length(len(tiles))*high), vgimg.UseDPI(dpi))
 	t := draw.Tiles{Rows: len(tiles), Cols: across, PadX: vg.Points(14), PadY: vg.Points(14), PadTop: vg.Points(8), PadBottom: vg.Points(8), PadLeft: vg.Points(8), PadRight: vg.Points(14)}
 	for y, line := range plot.Align(tiles, t, draw.New(img)) {
