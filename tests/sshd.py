@@ -10,10 +10,14 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from jupyter_client.kernelspec import get_kernel_spec
 
 from conftest import KERNEL
+
+
+MARK = "ATTNB_TEST_SERVER"  # in the environment of what a server starts
 
 
 def program() -> str | None:
@@ -41,7 +45,7 @@ class Server:
         (self.dir / "known").write_text(f"[127.0.0.1]:{self.port} {(self.dir / 'host.pub').read_text()}")
         (self.dir / "sshd.conf").write_text(
             f"ListenAddress 127.0.0.1:{self.port}\nHostKey {self.dir}/host\nAuthorizedKeysFile {self.dir}/user.pub\nStrictModes no\nUsePAM no\n"
-            f"PasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nSetEnv ATTNB_DEVICE=host\n"
+            f"PasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nSetEnv ATTNB_DEVICE=host {MARK}={self.dir}\n"
         )
         if os.getuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)  # where sshd separates its privileges
@@ -63,6 +67,17 @@ class Server:
             "ATTNB_SSH": f"ssh -F {self.config}",
             "ATTNB_FAR": get_kernel_spec(KERNEL).argv[0],
         }
+
+    def devices(self) -> list[psutil.Process]:
+        """The device processes that were started by way of this server, oldest first."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.cmdline()[1:3] == ["far", "serve"] and process.environ().get(MARK) == str(self.dir):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return sorted(found, key=lambda p: p.create_time())
 
     def close(self) -> None:
         self.process.kill()

@@ -50,11 +50,6 @@ def far(server: Server) -> Iterator[Kernel]:
         k.close()
 
 
-def elsewhere() -> list[psutil.Process]:
-    """The device processes that serve kernels of other machines."""
-    return [p for p in psutil.process_iter() if cmdline(p)[1:3] == ["far", "serve"]]
-
-
 def ssh(k: Kernel, server: Server) -> psutil.Process:
     return next(p for p in k.processes() if str(server.config) in cmdline(p))
 
@@ -63,29 +58,24 @@ def relay(k: Kernel) -> psutil.Process:
     return next(p for p in k.processes() if cmdline(p)[1:2] == ["device"])
 
 
-def gone(before: list[psutil.Process], directories: set[Path], patience: float = 15) -> list[str]:
-    """What is left, after at most `patience` seconds, of device processes that were started since."""
+def left(server: Server, *directories: Path, patience: float = 15) -> list[str]:
+    """What is there, after at most `patience` seconds, of device processes and their directories."""
     deadline = time.monotonic() + patience
     while True:
-        left = [str(p) for p in elsewhere() if p not in before] + [str(d) for d in far_directories() - directories]
-        if not left or time.monotonic() > deadline:
-            return left
+        there = [str(p) for p in server.devices()] + [str(d) for d in directories if d.exists()]
+        if not there or time.monotonic() > deadline:
+            return there
         time.sleep(0.05)
-
-
-def far_directories() -> set[Path]:
-    return set(Path("/tmp").glob(f"attnb-{os.getuid()}-far-*"))
 
 
 def test_the_first_notebook_unchanged(server: Server) -> None:
     """Every cell, the exercises and their solutions, every check, and the same text as where the tensors are near."""
     path = notebooks.NOTEBOOKS / "01-first-attention.ipynb"
     notebook, answers = notebooks.read(path), notebooks.solutions(path)
-    before, directories = elsewhere(), far_directories()
     run = notebooks.execute(notebooks.tried_and_solved(notebook, answers), env=server.env)
     assert run.faults == []
     assert notebooks.changes(notebook, run.notebook) == []
-    assert gone(before, directories) == []
+    assert left(server) == []
 
 
 def test_it_says_where_the_tensors_are(far: Kernel) -> None:
@@ -108,7 +98,7 @@ def test_a_link_that_is_lost(far: Kernel, server: Server) -> None:
     assert far.run(HAS).text() == VALUES, "nothing was under way: the next cell does not notice"
 
     msg_id = far.client.execute(LONG)
-    wait_for_op(far)
+    wait_for_op(server)
     ssh(far, server).kill()
     r = far.finish(msg_id)
     assert r.status == "error"
@@ -119,9 +109,9 @@ def test_a_link_that_is_lost(far: Kernel, server: Server) -> None:
     assert far.run(HAS).text() == VALUES
 
 
-def wait_for_op(k: Kernel) -> None:
+def wait_for_op(server: Server) -> None:
     """Waits until the device process works for the cell that runs."""
-    worker = max(elsewhere(), key=lambda p: p.create_time())
+    worker = server.devices()[-1]
     began = worker.cpu_times().user
     deadline = time.monotonic() + 30
     while worker.cpu_times().user < began + 0.3:
@@ -129,10 +119,10 @@ def wait_for_op(k: Kernel) -> None:
         time.sleep(0.02)
 
 
-def test_an_interrupt_reaches_it(far: Kernel) -> None:
+def test_an_interrupt_reaches_it(far: Kernel, server: Server) -> None:
     assert far.run(NAMED).status == "ok"
     msg_id = far.client.execute(LONG)
-    wait_for_op(far)
+    wait_for_op(server)
     began = time.monotonic()
     far.manager.interrupt_kernel()
     assert far.finish(msg_id).reply["ename"] == "Interrupted"
@@ -152,9 +142,9 @@ def test_the_relay_is_killed(far: Kernel) -> None:
     assert "the relay to ssh://127.0.0.1:" in r.text("stderr") and "finds the tensors that have a name" in r.text("stderr")
 
 
-def test_the_device_process_there_is_killed(far: Kernel) -> None:
+def test_the_device_process_there_is_killed(far: Kernel, server: Server) -> None:
     assert far.run(NAMED).status == "ok"
-    max(elsewhere(), key=lambda p: p.create_time()).kill()
+    server.devices()[-1].kill()
     deadline = time.monotonic() + 15
     said = ""
     while "every tensor is lost" not in said and time.monotonic() < deadline:
@@ -167,16 +157,17 @@ def test_the_device_process_there_is_killed(far: Kernel) -> None:
 
 @pytest.mark.parametrize("how", ["shutdown", "killed"])
 def test_nothing_is_left_on_either_machine(server: Server, how: str) -> None:
-    before, directories = elsewhere(), far_directories()
     k = Kernel(server.env)
     try:
         assert k.run(ATTN + NAMED).status == "ok"
-        assert len(elsewhere()) == len(before) + 1
+        (device,) = server.devices()
+        directory = Path(device.cmdline()[3])
+        assert directory.stat().st_mode & 0o777 == 0o700
         if how == "killed":
             os.kill(k.pid, signal.SIGKILL)
         else:
             k.client.shutdown()
-        assert gone(before, directories) == []
+        assert left(server, directory) == []
         assert k.leftovers() == []
     finally:
         k.close()
@@ -197,3 +188,13 @@ def test_the_doctor(server: Server) -> None:
     attnb = server.env["ATTNB_FAR"]
     said = subprocess.run([attnb, "doctor"], env=os.environ | server.env, capture_output=True, text=True, timeout=120).stdout
     assert re.search(r"^ok +device process +serves host on .*, on 127\.0\.0\.1 through ssh, [\d.]+ ms away, protocol \d", said, re.MULTILINE), said
+
+
+def test_a_checkpoint_is_a_file_of_this_machine(far: Kernel) -> None:
+    file = far.scratch / "kept.safetensors"
+    assert far.run(NAMED).status == "ok"
+    assert far.run(f"%save {file}").result == f"saved x, 12 B, in {file}"
+    assert file.stat().st_size > 12
+    assert far.run("%free x").status == "ok"
+    assert far.run(f"%restore {file}").status == "ok"
+    assert far.run(HAS).text() == VALUES

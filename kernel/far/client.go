@@ -114,10 +114,14 @@ func (c *client) leave() {
 func (c *client) answer(r wire.Request, body []byte, up *upload) (reply, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	left := func() {
+		cancel()
+		_ = c.c.CloseRead() // serve ends
+	}
 	if up.left == 0 {
-		defer peer.Vigil(c.c, patience, cancel)()
+		defer peer.Vigil(c.c, patience, left)()
 	} else {
-		up.sent = func() (end func()) { return peer.Vigil(c.c, patience, cancel) }
+		up.sent = func() (end func()) { return peer.Vigil(c.c, patience, left) }
 	}
 	if !c.hello && r.Kind != wire.KindHello {
 		return reply{}, wire.Errorf(wire.BadRequest, "the first message must be hello")
@@ -242,8 +246,7 @@ func (c *client) pass(ctx context.Context, what string, body []byte, up *upload)
 		case err == nil:
 			return a, nil
 		case up.err != nil, ctx.Err() != nil:
-			c.forget()
-			_ = c.c.CloseRead() // the client has gone: serve ends
+			c.forget() // the client has gone, or is interrupted
 			return reply{}, errors.Join(up.err, ctx.Err())
 		case err == errStale:
 			c.forget()

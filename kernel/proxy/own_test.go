@@ -2,9 +2,13 @@ package proxy
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attnb/attnb/kernel/far"
+	"github.com/attnb/attnb/kernel/resident"
 )
 
 // A person gets help in the pager; a program, as nbconvert is, has none.
@@ -64,5 +68,27 @@ func TestSubscribersAreWelcome(t *testing.T) {
 	}
 	if err != nil || m.Header.Type != "error" {
 		t.Errorf("%v %+v", err, m)
+	}
+}
+
+// What the end of a device process means depends on where it was.
+func TestEpitaph(t *testing.T) {
+	killed := errors.New("signal: killed")
+	for _, c := range []struct {
+		status int
+		away   string
+		want   string
+	}{
+		{-1, "", "the device process ended (signal: killed): every tensor is lost. It starts anew"},
+		{deviceFault, "", "the device failed: every tensor is lost. A fresh device process starts"},
+		{-1, "ssh://gpu1", "the relay to ssh://gpu1 ended (signal: killed). It starts anew, and finds the tensors that have a name"},
+		{deviceGone, "ssh://gpu1", "the device process at ssh://gpu1 is gone: every tensor is lost. A fresh one starts"},
+	} {
+		if got := epitaph(c.status, killed, c.away); got != c.want {
+			t.Errorf("%d, %q: %s", c.status, c.away, got)
+		}
+	}
+	if deviceFault != resident.ExitFault || deviceGone != far.ExitGone {
+		t.Error("other exit statuses than those of the device process and the relay")
 	}
 }

@@ -173,7 +173,7 @@ func slow(c *wire.Conn) error {
 
 // A link that carries nothing any more is found out, and replaced.
 func TestFarLinkThatHangs(t *testing.T) {
-	r := startRelay(startSSHD(t), func(o *far.Options) { o.Patience = time.Second })
+	r := startRelay(startSSHD(t), func(o *far.Options) { o.Patience = 2 * time.Second })
 	c := r.dial()
 	x := put(t, c, awkward)
 	stopped := r.sshPID()
@@ -198,7 +198,7 @@ func TestFarLinkThatHangs(t *testing.T) {
 func TestFarSlowLink(t *testing.T) {
 	s := startSSHD(t)
 	r := startRelay(s, func(o *far.Options) {
-		o.Patience, o.SSH = 2*time.Second, []string{os.Args[0], slowSSH, "-F", s.config}
+		o.Patience, o.SSH = 3*time.Second, []string{os.Args[0], slowSSH, "-F", s.config}
 	})
 	c, other := r.dial(), r.dial()
 	values := random(5, 400_000)
