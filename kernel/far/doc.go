@@ -9,5 +9,6 @@
 // of the device: it outlives a lost link, holds the connections that were idle, and ends when its kernel ends or when no link has come for the grace time.
 //
 // A link begins with a line in each direction, a [Hello] and a [Welcome]; after that it carries yamux streams. A stream begins with the eight bytes of
-// its connection's number, by which the keeper finds the connection again that an earlier link carried; then come requests and answers of package wire.
+// its connection's number, by which the keeper finds the connection again that an earlier link carried, or 0, which ends the device process. The keeper
+// answers how many requests it has carried under that number; then come requests and answers of package wire.
 package far

@@ -223,6 +223,9 @@ type connection struct {
 	carried uint64        // requests
 }
 
+// bye is the number of no connection: the kernel has ended.
+const bye = 0
+
 // broken is said in place of the number of requests carried.
 const broken = ^uint64(0)
 

@@ -268,7 +268,7 @@ func (l *link) bye(limit time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = l.ask(wire.Request{Kind: wire.KindShutdown}) // where the link has gone, it ends after the grace time
+		_, _ = l.stream(bye) // where the link has gone, the device process ends after the grace time
 		<-l.mux.CloseChan()
 	}()
 	select {

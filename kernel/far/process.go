@@ -32,7 +32,7 @@ func isBroken(err error) bool { return errors.Is(err, syscall.EPIPE) }
 func newID() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
-	return binary.LittleEndian.Uint64(b[:])
+	return max(binary.LittleEndian.Uint64(b[:]), bye+1)
 }
 
 func idBytes(id uint64) []byte { return binary.LittleEndian.AppendUint64(nil, id) }

@@ -20,6 +20,10 @@ func (k *keeper) stream(mux *yamux.Session, st *yamux.Stream) {
 		return
 	}
 	id := binary.LittleEndian.Uint64(head[:])
+	if id == bye {
+		k.stop()
+		return
+	}
 	c, err := k.connection(id)
 	if err != nil {
 		k.log.Warn("a connection", "error", err)
