@@ -92,22 +92,14 @@ func failure(err error) reply {
 	return answered(wire.Answer{Code: e.Code, Message: e.Message})
 }
 
-// leave tells the keeper that the client has gone. Where there is no link, the next one's Hello does.
-func (c *client) leave() {
+// forget gives the connection up that the keeper has for this client. What the client asked for is ended with it; its next request opens another.
+func (c *client) forget() {
+	id, over := c.id.Swap(0), c.over
 	if c.st != nil {
 		c.st.Close()
-		if c.over.up() {
-			return
-		}
 	}
-	c.r.mu.Lock()
-	up := c.r.up
-	c.r.mu.Unlock()
-	if id := c.id.Load(); id != 0 && up != nil && up != c.over {
-		if st, err := up.stream(id); err == nil {
-			st.Close()
-		}
-	}
+	c.over, c.st, c.back, c.answers = nil, nil, nil, 0
+	c.r.release(id, over)
 }
 
 // answer does what a request asks: what is about this machine here, and the rest there.
@@ -349,15 +341,6 @@ func (c *client) carried() (n uint64, err error) {
 	}
 	c.begun = true
 	return binary.LittleEndian.Uint64(head[:]), nil
-}
-
-// forget gives the connection up that the keeper has for this client. What the client asked for is ended with it; its next request opens another.
-func (c *client) forget() {
-	if c.st != nil {
-		c.st.Close()
-	}
-	c.over, c.st, c.back, c.answers = nil, nil, nil, 0
-	c.id.Store(0)
 }
 
 // upload is what follows a request.

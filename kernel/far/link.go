@@ -263,6 +263,13 @@ func (l *link) stream(id uint64) (*yamux.Stream, error) {
 	return st, nil
 }
 
+// release has the keeper end a connection that it holds.
+func (l *link) release(id uint64) {
+	if st, err := l.stream(id); err == nil {
+		st.Close()
+	}
+}
+
 // bye ends the device process there, and so the link. It waits no longer than limit for word of it.
 func (l *link) bye(limit time.Duration) {
 	done := make(chan struct{})

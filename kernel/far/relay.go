@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -195,7 +196,7 @@ func (r *relay) add(nc *net.UnixConn) {
 		r.mu.Lock()
 		delete(r.clients, c)
 		r.mu.Unlock()
-		c.leave()
+		c.forget()
 	})
 }
 
@@ -237,7 +238,8 @@ func (r *relay) link(ctx context.Context) (*link, error) {
 func (r *relay) try(a *attempt) {
 	defer r.wg.Done()
 	defer close(a.done)
-	a.l, a.err = open(r.life, r.o, r.token, r.connections())
+	keep := r.connections()
+	a.l, a.err = open(r.life, r.o, r.token, keep)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attempt = nil
@@ -247,6 +249,12 @@ func (r *relay) try(a *attempt) {
 		a.err = r.fail("it has started anew since")
 	case a.err == nil:
 		r.instance, r.up = a.l.welcome.Instance, a.l
+		now := r.ids()
+		for _, id := range keep {
+			if !slices.Contains(now, id) {
+				go a.l.release(id)
+			}
+		}
 		r.wg.Add(1)
 		go r.watch(a.l)
 	default:
@@ -256,9 +264,24 @@ func (r *relay) try(a *attempt) {
 }
 
 // connections are the numbers of those that the keeper is to keep.
-func (r *relay) connections() (ids []uint64) {
+func (r *relay) connections() []uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.ids()
+}
+
+// release tells the keeper that a connection has ended, whose stream, if any, was one of over. A link that is being made does so itself.
+func (r *relay) release(id uint64, over *link) {
+	r.mu.Lock()
+	up := r.up
+	r.mu.Unlock()
+	if id != 0 && up != nil && up != over {
+		up.release(id)
+	}
+}
+
+// ids is connections. The caller holds the lock.
+func (r *relay) ids() (ids []uint64) {
 	for c := range r.clients {
 		if id := c.id.Load(); id != 0 {
 			ids = append(ids, id)

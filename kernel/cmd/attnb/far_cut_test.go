@@ -70,7 +70,7 @@ func TestFarSaveCutShort(t *testing.T) {
 		failed <- err
 	}()
 	eventually(t, "a file is on its way", func() bool {
-		s, err := other.Status()
+		s, err := status(other)
 		return err == nil && s.Running == "FromSlice"
 	})
 	began := time.Now()
@@ -92,7 +92,7 @@ func TestFarSaveCutShort(t *testing.T) {
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, was) {
 		t.Errorf("the file is another one: %v", err)
 	}
-	if _, err := c.Status(); err != nil { // a link, to say over that it is over
+	if _, err := status(c); err != nil { // a link, to say over that it is over
 		t.Error(err)
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))

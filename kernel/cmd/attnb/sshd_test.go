@@ -263,6 +263,14 @@ func eventually(t testing.TB, what string, done func() bool) {
 	}
 }
 
+// status is that of the device process, over a link that there is.
+func status(c *wire.Conn) (wire.Status, error) {
+	if _, err := c.Do(wire.Request{Kind: wire.KindList}); err != nil {
+		return wire.Status{}, err
+	}
+	return c.Status()
+}
+
 func put(t testing.TB, c *wire.Conn, values []float32) wire.Tensor {
 	t.Helper()
 	a, err := c.Upload(wire.Request{Kind: wire.KindUpload, Shape: []int{len(values)}, Axes: []string{"dim"}}, values)
