@@ -308,10 +308,13 @@ func (r *relay) watch(l *link) {
 		return
 	}
 	r.mu.Lock()
-	r.drop(l)
+	gone := r.drop(l) != nil
 	lostAt := r.lostAt
 	r.mu.Unlock()
 	r.log.Warn("the link is lost", "reason", l.why)
+	if gone {
+		return
+	}
 	for pause := time.Second; time.Since(lostAt) < r.o.Grace; pause = min(2*pause, 15*time.Second) {
 		a := r.join()
 		select {

@@ -46,7 +46,7 @@ func farSocket(token string) (string, error) {
 		return "", errors.New("no token")
 	}
 	sum := sha256.Sum256([]byte(token))
-	dir, err := runtimedir.Named("far-" + hex.EncodeToString(sum[:8]))
+	dir, err := runtimedir.Named(hex.EncodeToString(sum[:8]))
 	if err != nil {
 		return "", err
 	}

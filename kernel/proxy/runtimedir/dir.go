@@ -118,6 +118,9 @@ func sweep(parent, prefix string) {
 		if err != nil || !ownedPrivate(info) {
 			continue
 		}
+		if strings.HasPrefix(e.Name(), prefix+named) && time.Since(info.ModTime()) < graceOfUnlocked {
+			continue // the next process reads there what became of the one before
+		}
 		path := filepath.Join(parent, e.Name())
 		if stale(path, info) {
 			_ = Clean(path)

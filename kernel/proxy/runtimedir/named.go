@@ -12,9 +12,12 @@ import (
 // ErrHeld says that another process holds a directory.
 var ErrHeld = errors.New("another process holds the runtime directory")
 
+// named is in the names of directories that another process may yet hold: what a sweep leaves alone for a while.
+const named = "far-"
+
 // Named makes the directory of that name, which must be hard to guess, or finds it. It is in /tmp: what XDG_RUNTIME_DIR names goes when its user logs out.
 func Named(name string) (path string, err error) {
-	path = filepath.Join("/tmp", fmt.Sprintf("attnb-%d-%s", os.Getuid(), name))
+	path = filepath.Join("/tmp", fmt.Sprintf("attnb-%d-%s%s", os.Getuid(), named, name))
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("runtime directory: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 )
 
 func TestNamed(t *testing.T) {
@@ -24,7 +25,7 @@ func TestNamed(t *testing.T) {
 	if _, err := Hold(path); !errors.Is(err, ErrHeld) {
 		t.Errorf("a directory that is held: %v", err)
 	}
-	sweep("/tmp", "attnb-"+strconv.Itoa(os.Getuid())+"-test-")
+	sweep("/tmp", "attnb-"+strconv.Itoa(os.Getuid())+"-far-test-")
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("one that is held was swept: %v", err)
 	}
@@ -36,6 +37,29 @@ func TestNamed(t *testing.T) {
 	}
 	if err := d.Remove(); err != nil {
 		t.Error(err)
+	}
+	// One that was left is there for the next process for a while.
+	if path, err = Named(name); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = Hold(path); err != nil {
+		t.Fatal(err)
+	}
+	d.lock.Close()
+	sweepOwn := func() bool {
+		sweep("/tmp", "attnb-"+strconv.Itoa(os.Getuid())+"-")
+		_, err := os.Stat(path)
+		return err == nil
+	}
+	if !sweepOwn() {
+		t.Error("one that was left just now is swept")
+	}
+	old := time.Now().Add(-2 * graceOfUnlocked)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if sweepOwn() {
+		t.Error("one that was left long ago stays")
 	}
 	if _, err := Hold(path); !errors.Is(err, ErrHeld) {
 		t.Errorf("a directory that is gone: %v", err)
