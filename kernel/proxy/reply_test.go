@@ -35,6 +35,9 @@ func TestRepliesTellTheTruth(t *testing.T) {
 		{"syntax, below a shell line", "!true\n%env A 1\npackages := 1", "CompileError", "cell [18] line 3: expected declaration, found packages", "    packages := 1"},
 		{"no line %%", "for i := range 3 { fmt.Println(i) }", "CompileError", "cell [19] line 1: expected declaration, found 'for'", "statements stand below a line of their own that says %%;"},
 		{"a variable of another cell", "%%\nfmt.Println(q)", "CompileError", "cell [20] line 2: undefined: q", `attn.Get("q")`},
+		{"an import as in Python", "import numpy as np", "CompileError", "cell [21] line 1: import path must be a string", `import "math"`},
+		{"a string as in Python", "%%\nfmt.Println('hello')", "CompileError", "cell [22] line 2: illegal rune literal", "double quotes"},
+		{"print", "%%\nprint(struct{ a int }{1})", "CompileError", "cell [23] line 2: illegal types for operand: print", "fmt.Println"},
 	} {
 		r := c.run(k.code)
 		if r.Status != "error" || r.Name != k.ename || r.Value != k.evalue || !strings.Contains(r.trace(), k.trace) {

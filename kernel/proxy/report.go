@@ -213,7 +213,17 @@ func hint(message string) string {
 		return "a cell's statements stand below a line of their own that says %%; above it are imports, and what later cells use: func, type, const, var"
 	}
 	if name, ok := strings.CutPrefix(message, "undefined: "); ok && !strings.Contains(name, ".") {
-		return fmt.Sprintf("variables made below %%%% end with their cell: a tensor stays by x.Named(%[1]q), and is there again by attn.Get(%[1]q)", name)
+		return fmt.Sprintf("%[1]s is not made in this cell, and variables made below %%%% end with theirs: a new one is made by %[1]s := ...; "+
+			"a tensor stays by x.Named(%[2]q), and is there again by attn.Get(%[2]q)", name, name)
+	}
+	if message == "import path must be a string" {
+		return `Go imports a package by its path, in double quotes: import "math"`
+	}
+	if message == "illegal rune literal" || message == "more than one character in rune literal" {
+		return `a string stands in double quotes: "text"; single ones hold one character`
+	}
+	if strings.HasPrefix(message, "illegal types for operand: print") {
+		return "fmt.Println prints any value"
 	}
 	return ""
 }

@@ -146,10 +146,13 @@ func TestCompareRefuses(t *testing.T) {
 	q := c.random(1, hsd, 2, 3, 4)
 	c.name(q, "q")
 	for want, r := range map[string]wire.Request{
-		`Compare: shapes differ (mine: "q" [heads 2, seq 3, dim 4], expected: [seq 2, heads 3, dim 4])`:                                  {IDs: []int{q.ID, c.random(1, shd, 2, 3, 4).ID}},
-		`Compare: shapes differ (mine: "q" [heads 2, seq 3, dim 4], expected: [seq 6, hidden 4])`:                                        {IDs: []int{q.ID, c.random(1, fused, 6, 4).ID}},
-		`Compare: Within(-1): must be 0 or more, and finite (mine: "q" [heads 2, seq 3, dim 4], expected: "q" [heads 2, seq 3, dim 4])`:  {IDs: []int{q.ID, q.ID}, Within: -1},
-		`Compare: Within(NaN): must be 0 or more, and finite (mine: "q" [heads 2, seq 3, dim 4], expected: "q" [heads 2, seq 3, dim 4])`: {IDs: []int{q.ID, q.ID}, Within: math.NaN()},
+		`Compare: shapes differ (mine: "q" [heads 2, seq 3, dim 4], expected: [seq 2, heads 3, dim 4])`:                                                                    {IDs: []int{q.ID, c.random(1, shd, 2, 3, 4).ID}},
+		`Compare: shapes differ: Merge lays the heads of a row side by side (mine: "q" [heads 2, seq 3, dim 4], expected: [seq 3, hidden 8])`:                              {IDs: []int{q.ID, c.random(1, fused, 3, 8).ID}},
+		`Compare: shapes differ: where a file has rows before heads, Axes("seq heads dim") says so (mine: "q" [heads 2, seq 3, dim 4], expected: [heads 3, seq 2, dim 4])`: {IDs: []int{q.ID, c.random(1, hsd, 3, 2, 4).ID}},
+		`Compare: shapes differ: Batch(0) takes the one out of a batch (mine: "q" [heads 2, seq 3, dim 4], expected: [batch 1, heads 2, seq 3, dim 4])`:                    {IDs: []int{q.ID, c.random(1, []string{"batch", "heads", "seq", "dim"}, 1, 2, 3, 4).ID}},
+		`Compare: shapes differ (mine: "q" [heads 2, seq 3, dim 4], expected: [seq 6, hidden 4])`:                                                                          {IDs: []int{q.ID, c.random(1, fused, 6, 4).ID}},
+		`Compare: Within(-1): must be 0 or more, and finite (mine: "q" [heads 2, seq 3, dim 4], expected: "q" [heads 2, seq 3, dim 4])`:                                    {IDs: []int{q.ID, q.ID}, Within: -1},
+		`Compare: Within(NaN): must be 0 or more, and finite (mine: "q" [heads 2, seq 3, dim 4], expected: "q" [heads 2, seq 3, dim 4])`:                                   {IDs: []int{q.ID, q.ID}, Within: math.NaN()},
 		`Compare: 1 tensors, it takes 2`: {IDs: []int{q.ID}},
 	} {
 		r.Kind = wire.KindCompare

@@ -179,6 +179,8 @@ func (s *Store) getName(op, name string) (*Tensor, error) {
 	msg := fmt.Sprintf("%s: no tensor is named %q", op, name)
 	if near := Nearest(name, known); near != "" {
 		msg += fmt.Sprintf(": did you mean %q?", near)
+	} else if op == "Get" && len(known) == 0 {
+		msg += ": none has a name now; run the cell that gives it"
 	}
 	return nil, &wire.Error{Code: wire.NotFound, Message: msg}
 }

@@ -124,6 +124,21 @@ func (a View) Where(i int, tokens []string) string {
 	return strings.Join(words, ", ")
 }
 
+// differ says that shapes do, and what makes one of the other where that is a matter of how one tensor lies.
+func differ(a, b []int) error {
+	for _, s := range [][2][]int{{a, b}, {b, a}} {
+		switch x, y := s[0], s[1]; {
+		case len(x) == 3 && len(y) == 2 && y[0] == x[1] && y[1] == x[0]*x[2]:
+			return errors.New("shapes differ: Merge lays the heads of a row side by side")
+		case len(x) == 3 && len(y) == 3 && y[0] == x[1] && y[1] == x[0] && y[2] == x[2]:
+			return errors.New("shapes differ: where a file has rows before heads, Axes(\"seq heads dim\") says so")
+		case len(x) == 4 && x[0] == 1 && slices.Equal(x[1:], y):
+			return errors.New("shapes differ: Batch(0) takes the one out of a batch")
+		}
+	}
+	return errors.New("shapes differ")
+}
+
 // Align says by which axes expected lies as mine does: those of the same names, or, where the names are others, those in the same
 // places, which are then called as in mine. note tells what had to be done.
 func Align(mine, expected Meta) (axes []string, note string, err error) {
@@ -132,11 +147,11 @@ func Align(mine, expected Meta) (axes []string, note string, err error) {
 		order = OrderOf(mine.Axes, mine.Axes)
 	}
 	if len(mine.Shape) != len(expected.Shape) {
-		return nil, "", errors.New("shapes differ")
+		return nil, "", differ(mine.Shape, expected.Shape)
 	}
 	for i, at := range order {
 		if mine.Shape[i] != expected.Shape[at] {
-			return nil, "", errors.New("shapes differ")
+			return nil, "", differ(mine.Shape, expected.Shape)
 		}
 	}
 	switch was := ShapeWords(expected.Shape, expected.Axes); {
