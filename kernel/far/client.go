@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -186,7 +187,7 @@ func (c *client) load(ctx context.Context, r wire.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	r.DataLen = 4 * len(values)
+	r.Path, r.DataLen = filepath.Base(r.Path), 4*len(values) // which directories there are here is nobody's business there
 	return c.pass(ctx, "Load", r.Encode(), newUpload(bytes.NewReader(wire.FloatBytes(values)), r.DataLen))
 }
 

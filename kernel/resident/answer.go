@@ -153,7 +153,7 @@ func (c *conn) upload(r wire.Request, data *payload) (wire.Answer, error) {
 	if err := checkUpload("FromSlice", r); err != nil {
 		return wire.Answer{}, err
 	}
-	return c.Leaf("FromSlice", "FromSlice", r.Shape, r.Axes, data.fill)
+	return c.Leaf("FromSlice", store.Origin{Source: "FromSlice"}, r.Shape, r.Axes, data.fill)
 }
 
 // checkUpload refuses values of another number than a request's shape says, and axes that do not fit it.
@@ -202,7 +202,7 @@ func (c *conn) load(r wire.Request, data *payload) (wire.Answer, error) {
 		}
 		r, fill = read, store.FromSlice(values)
 	}
-	return c.Leaf("Load", files.Source(r), r.Shape, r.Axes, fill)
+	return c.Leaf("Load", store.Origin{Source: files.Source(r), Path: r.Path, Member: r.Member}, r.Shape, r.Axes, fill)
 }
 
 func (c *conn) status() wire.Answer {

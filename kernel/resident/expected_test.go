@@ -1,7 +1,9 @@
 package resident
 
 import (
+	"fmt"
 	"go/parser"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -113,6 +115,25 @@ func TestGoLine(t *testing.T) {
 		`cache := attn.AppendKV(turned, turned); cache2 := attn.AppendKV(heads, heads); out := attn.Prefill(turned, cache, cache2, attn.Scale(0.25), attn.Window(2), attn.Softcap(9)); ` +
 		`rows := out.Merge(); sum := attn.Add(rows, x); sum.Heatmap() // x is FromSlice [seq 5, hidden 12]`
 	if d.Code != want {
+		t.Errorf("%s\nwant %s", d.Code, want)
+	}
+}
+
+// The Go of a picture made from a file says which.
+func TestTheGoLineLoadsTheFile(t *testing.T) {
+	c := onHost(t).dial()
+	file, err := filepath.Abs("../../notebooks/data/neox_layer.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := c.do(wire.Request{Kind: wire.KindLoad, Path: file, Member: "qkv"}).Tensors[0]
+	q := c.do(wire.Request{Kind: wire.KindRun, Op: wire.OpSplit, IDs: []int{x.ID}, Params: wire.Params{Layout: wire.LayoutNeoX, Heads: 4}}).Tensors
+	s := c.run1(wire.OpScores, wire.Params{Mask: wire.MaskCausal}, q[0], q[1])
+	d, err := c.Display(c.do(wire.Request{Kind: wire.KindExplore, IDs: []int{s.ID}}).DisplayID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf(`x := attn.Load(%q, "qkv"); q, k, _ := x.SplitHeads(attn.NeoX(4)); s := attn.Scores(q, k, attn.Causal); s.Heatmap()`, file); d.Code != want {
 		t.Errorf("%s\nwant %s", d.Code, want)
 	}
 }

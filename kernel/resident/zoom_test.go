@@ -22,7 +22,7 @@ func TestZoomingMap(t *testing.T) {
 	}
 	html := string(d.Parts[0].Data)
 	for _, want := range []string{`"id":"` + strconv.FormatUint(uint64(d.Map.ID), 16) + `"`, `"form":"picture"`, `"form":"codes"`, `"form":"f32"`, `"size":[1500,1500]`, `"index":1`,
-		`attn.Map(queries, k, attn.Causal, attn.PoolMean"`} {
+		`attn.Map(attn.Get(\"queries\"), k, attn.Causal, attn.PoolMean"`} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the viewer has no %s", want)
 		}

@@ -43,7 +43,7 @@ func (b bench) random(seed uint64, axes []string, shape ...int) wire.Tensor {
 	for i := range values {
 		values[i] = float32(rng.NormFloat64())
 	}
-	a, err := b.Leaf("FromSlice", "FromSlice", shape, axes, store.FromSlice(values))
+	a, err := b.Leaf("FromSlice", store.Origin{Source: "FromSlice"}, shape, axes, store.FromSlice(values))
 	if err != nil {
 		b.t.Fatal(err)
 	}

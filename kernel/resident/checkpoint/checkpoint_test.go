@@ -44,7 +44,7 @@ func named(t *testing.T, c *store.Client, name string, shape ...int) {
 	for i := range values {
 		values[i] = float32(i)
 	}
-	a, err := c.Leaf("FromSlice", "FromSlice", shape, store.DefaultAxes(len(shape)), store.FromSlice(values))
+	a, err := c.Leaf("FromSlice", store.Origin{Source: "FromSlice"}, shape, store.DefaultAxes(len(shape)), store.FromSlice(values))
 	if err == nil {
 		_, err = c.SetName(wire.Request{Name: name, IDs: []int{a.Tensors[0].ID}})
 	}

@@ -71,7 +71,7 @@ func (j *Judge) step(t *trial, inputs []store.Input) (wire.Answer, error) {
 	var a wire.Answer
 	for _, x := range now.tensors {
 		data, shape := packedHeads(x)
-		one, err := j.Leaf(t.name, t.name, shape, store.DefaultAxes(3), store.FromSlice(data))
+		one, err := j.Leaf(t.name, store.Origin{Source: t.name}, shape, store.DefaultAxes(3), store.FromSlice(data))
 		if err != nil {
 			t.stop()
 			j.drop(t)

@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +35,7 @@ type splitLine struct {
 }
 
 // goLine is Go that makes root under these parameters and shows it, in one line; empty where there is none. Names stand for themselves, by
-// attn.Get; a tensor without one is a variable, and a comment says which. The store's lock is held.
+// attn.Get, and files by attn.Load; another tensor without a name is a variable, and a comment says which. The store's lock is held.
 func goLine(root *store.Node, turned map[*store.Node]bool, params map[*store.Node]wire.Params) string {
 	c := coder{params: params, turned: map[*store.Node]bool{root: true}, names: map[*store.Node]string{}, splits: map[string]*splitLine{}, used: map[string]int{}}
 	after := map[*store.Node]bool{}
@@ -94,9 +95,16 @@ func (c *coder) name(n *store.Node) string {
 	case n.Label != "" && !c.turned[n]:
 		v = fmt.Sprintf("attn.Get(%s)", store.Quote(n.Label))
 	case n.Op == wire.OpNone:
-		if v = c.fresh("x"); n.Label != "" {
+		switch v = c.fresh("x"); {
+		case n.Label != "":
 			v = fmt.Sprintf("attn.Get(%s)", store.Quote(n.Label))
-		} else {
+		case filepath.IsAbs(n.Path):
+			of := store.Quote(n.Path)
+			if n.Member != "" {
+				of += ", " + store.Quote(n.Member)
+			}
+			c.lines = append(c.lines, v+" := attn.Load("+of+")")
+		default:
 			c.given = append(c.given, fmt.Sprintf("%s is %s %s", v, strings.ReplaceAll(n.Source, "\n", " "), store.ShapeWords(n.Shape, n.Axes)))
 		}
 	case n.Op == wire.OpSplit:

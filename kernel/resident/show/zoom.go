@@ -3,7 +3,6 @@ package show
 import (
 	"errors"
 	"fmt"
-	"go/token"
 	"math"
 	"slices"
 	"strconv"
@@ -180,8 +179,8 @@ func (m *attentionMap) call(r wire.Request) string {
 		names = []string{"x"}
 	}
 	for i, in := range m.inputs {
-		if token.IsIdentifier(in.Name) {
-			names[i] = in.Name
+		if in.Name != "" {
+			names[i] = "attn.Get(" + store.Quote(in.Name) + ")"
 		}
 	}
 	words := slices.Clone(names[:len(names)-len(r.Params.Extras)])

@@ -75,7 +75,7 @@ func FromSlice(x []float32) func(part []float32) error {
 }
 
 // Leaf puts the values that fill gives, part by part, on the device as a tensor that came from outside.
-func (c *Client) Leaf(op, source string, shape []int, axes []string, fill func(part []float32) error) (wire.Answer, error) {
+func (c *Client) Leaf(op string, from Origin, shape []int, axes []string, fill func(part []float32) error) (wire.Answer, error) {
 	h, s, d := Fold(shape)
 	buf, err := c.Device.UploadFrom(h, s, d, fill)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Client) Leaf(op, source string, shape []int, axes []string, fill func(p
 	st.mu.Lock()
 	defer st.Unlock()
 	arr := NewArray(buf)
-	t := st.Add(arr, newLeaf(Meta{Shape: shape, Axes: axes}, source, arr))
+	t := st.Add(arr, newLeaf(Meta{Shape: shape, Axes: axes}, from, arr))
 	return c.Hand(t), nil
 }
 

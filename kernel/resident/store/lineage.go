@@ -12,7 +12,7 @@ type Node struct {
 	Params wire.Params // of the op
 	In     []*Node     // its inputs
 	Out    int         // which output of the op
-	Source string      // of a leaf: the file and array, or the function
+	Origin             // of a leaf
 	Label  string      // the newest name of its tensor, also after that is gone
 	Past   []string    // of a leaf that was restored: the steps that made it, before it was saved
 
@@ -22,14 +22,20 @@ type Node struct {
 	depth int // steps above the farthest leaf
 }
 
+// Origin is where the values of a leaf come from.
+type Origin struct {
+	Source       string // in words: the file and array, or the function
+	Path, Member string // what Load was given, where it was Load
+}
+
 // maxDepth bounds how far a lineage reaches back, so that a loop that feeds a tensor to itself does not keep every value
 // it ever had. A tensor beyond it is a leaf of its own.
 const maxDepth = 1 << 16
 
 // newLeaf makes a leaf that holds a. The caller owns the node's one reference. The store's lock is held.
-func newLeaf(m Meta, source string, a *Array) *Node {
+func newLeaf(m Meta, from Origin, a *Array) *Node {
 	a.refs++
-	return &Node{Meta: m, Source: source, leaf: a, refs: 1}
+	return &Node{Meta: m, Origin: from, leaf: a, refs: 1}
 }
 
 // NewStep makes a step and counts its inputs. The store's lock is held.
@@ -39,7 +45,7 @@ func NewStep(m Meta, op wire.Op, p wire.Params, in []*Node, out int, a *Array) *
 		depth = max(depth, i.depth+1)
 	}
 	if depth > maxDepth {
-		return newLeaf(m, op.String()+" (its lineage is too long to keep)", a)
+		return newLeaf(m, Origin{Source: op.String() + " (its lineage is too long to keep)"}, a)
 	}
 	for _, i := range in {
 		i.refs++

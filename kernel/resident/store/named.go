@@ -128,7 +128,7 @@ func (c *Client) Publish(op string, all []Restored) (wire.Answer, error) {
 		} else {
 			arr.refs++
 		}
-		n := newLeaf(r.Meta, r.Source, arr)
+		n := newLeaf(r.Meta, Origin{Source: r.Source}, arr)
 		n.Past = r.Past
 		ts[i] = st.Add(arr, n)
 		st.setName(r.Name, r.Hash, ts[i])

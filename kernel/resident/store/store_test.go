@@ -27,7 +27,7 @@ func TestWhoHoldsWhat(t *testing.T) {
 	s := New()
 	d := newDevice(t, s)
 	c := NewClient(t.Context(), d, s)
-	made, err := c.Leaf("FromSlice", "FromSlice", []int{2, 3}, []string{"seq", "hidden"}, FromSlice([]float32{1, 2, 3, 4, 5, 6}))
+	made, err := c.Leaf("FromSlice", Origin{Source: "FromSlice"}, []int{2, 3}, []string{"seq", "hidden"}, FromSlice([]float32{1, 2, 3, 4, 5, 6}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestWhoHoldsWhat(t *testing.T) {
 		}
 	}
 
-	if made, err = c.Leaf("FromSlice", "FromSlice", []int{4}, []string{"dim"}, FromSlice([]float32{1, 2, 3, 4})); err != nil {
+	if made, err = c.Leaf("FromSlice", Origin{Source: "FromSlice"}, []int{4}, []string{"dim"}, FromSlice([]float32{1, 2, 3, 4})); err != nil {
 		t.Fatal(err)
 	}
 	_, _, _, done, err := c.Use("Download", []int{made.Tensors[0].ID}, []string{"x"})
