@@ -14,7 +14,7 @@ const (
 	// Probabilities are softmax rows: sequential from 0, dark to light.
 	Probabilities
 	// Errors are error / bound ratios: white at 0, blue up to 1 (within the bound), orange to dark red above it, where the
-	// scale is logarithmic.
+	// scale is logarithmic. In a picture with numbers only those from 0.1 on are written.
 	Errors
 	// Signed are differences or any other values of both signs: diverging around 0.
 	Signed

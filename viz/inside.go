@@ -29,6 +29,9 @@ const (
 
 func roomForNumbers(cell image.Point) bool { return cell.Y >= leastValue*3/2 && cell.X >= leastValue*2 }
 
+// worthSaying is the share of its bound from which a cell's error is written: of a check that passes hundreds of small numbers say nothing.
+const worthSaying = 0.1
+
 // numbers are the texts of all cells and the size that they fit in; nil where they do not fit.
 func (d *drawing) numbers() (texts [][]string, size float64) {
 	l := d.layout
@@ -44,6 +47,8 @@ func (d *drawing) numbers() (texts [][]string, size float64) {
 			case d.written != nil:
 				t[k] = d.written(i, k/m.cols, k%m.cols)
 			case m.class[k] <= masked:
+				continue
+			case d.Kind == Errors && m.class[k] <= finite && v < worthSaying:
 				continue
 			case m.class[k] == zero:
 				t[k] = "0"
