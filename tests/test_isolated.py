@@ -153,7 +153,7 @@ def test_a_pooled_picture_zooms_as_far_as_it_is_stored(pictures: Pictures, alone
     status = inside.locator(".attnb-zoom [role=status]")
     expect(status).to_contain_text("needs the kernel: run the cell again")
     inside.get_by_label("copy the Go line that shows this part").click()
-    expect(status).to_contain_text("attn.Map(long, long, attn.Causal, attn.Title(")
+    expect(status).to_contain_text('attn.Map(attn.Get("long"), attn.Get("long"), attn.Causal, attn.Title(')
     assert inside.evaluate("window.pwned") is None
 
 

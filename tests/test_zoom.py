@@ -198,7 +198,7 @@ def test_zoom(notebook: tuple[str, Path], page: Page) -> None:  # noqa: F811
     for name in ("score", "probability"):
         assert f32(one.value(name)) == f32(want[name]), (name, one.text, want)
     long.get_by_label("copy the Go line that shows this part").click()
-    expect(status(long)).to_contain_text(re.compile(r"copied: attn\.Map\(q, k, attn\.Causal, attn\.Queries\(\d+, \d+\), attn\.Keys\(\d+, \d+\)\)"))
+    expect(status(long)).to_contain_text(re.compile(r'copied: attn\.Map\(attn\.Get\("q"\), attn\.Get\("k"\), attn\.Causal, attn\.Queries\(\d+, \d+\), attn\.Keys\(\d+, \d+\)\)'))
 
     # The keyboard, drag and double click.
     pad(long).focus()

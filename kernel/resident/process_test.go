@@ -164,7 +164,7 @@ func TestFault(t *testing.T) {
 	for name, want := range map[string]string{
 		"q":    `Get: tensor "q" was lost when the device failed in Softmax (cell 7)`,
 		"once": `Get: tensor "once" was lost when the device failed in Softmax (cell 7)`,
-		"k":    `Get: no tensor is named "k"`,
+		"k":    `Get: no tensor is named "k": none has a name now; run the cell that gives it`,
 	} {
 		if _, err := c.Do(wire.Request{Kind: wire.KindGet, Name: name}); err == nil || err.Error() != want {
 			t.Errorf("error %v\nwant  %s", err, want)
@@ -225,7 +225,7 @@ func TestDamagedRecord(t *testing.T) {
 	s.launch()
 	c = s.dial()
 	defer c.Close()
-	if _, err := c.Do(wire.Request{Kind: wire.KindGet, Name: "x"}); err == nil || err.Error() != `Get: no tensor is named "x"` {
+	if _, err := c.Do(wire.Request{Kind: wire.KindGet, Name: "x"}); err == nil || err.Error() != `Get: no tensor is named "x": none has a name now; run the cell that gives it` {
 		t.Errorf("error %v", err)
 	}
 }
