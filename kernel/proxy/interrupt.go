@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -51,7 +53,11 @@ func (e *execution) isOver() bool {
 }
 
 func (e *execution) signalAll() {
-	signalled := map[int]time.Time{}
+	type heard struct {
+		when    time.Time
+		program string
+	}
+	signalled := map[int]heard{}
 	began := time.Now()
 	for !e.isOver() {
 		wake := false
@@ -63,13 +69,14 @@ func (e *execution) signalAll() {
 			return
 		}
 		for _, pid := range pids {
-			when, done := signalled[pid]
+			before, done := signalled[pid]
+			now := programOf(pid)
 			switch {
-			case !done:
-				signalled[pid] = time.Now()
+			case !done, now != before.program && now != "": // what a shell's child hears before it becomes another program, that one may not
+				signalled[pid] = heard{time.Now(), now}
 				_ = syscall.Kill(pid, syscall.SIGINT)
 				wake = true
-			case time.Since(when) > interruptKill:
+			case time.Since(before.when) > interruptKill:
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
@@ -95,6 +102,12 @@ func offspring(gonb int) []int {
 		next = append(next, runtimedir.Children(pid)...)
 	}
 	return all
+}
+
+// programOf is the file that a process runs; empty where the system does not tell.
+func programOf(pid int) string {
+	name, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return name
 }
 
 // interruption is the problem of a cell that was interrupted before or in a segment. stacks are what its program wrote, or nil.

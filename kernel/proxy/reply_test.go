@@ -168,6 +168,7 @@ func TestInterrupt(t *testing.T) {
 		{"cell", "%%\nfmt.Println(\"up\")\ntime.Sleep(time.Minute)", "up\n", soon, ""},
 		{"a cell that spins", "%%\nfmt.Println(\"up\")\nfor {\n}", "up\n", soon, ""},
 		{"shell line", "!echo up; sleep 60; echo on\n!echo next\n%%\nfmt.Println(\"go\")", "up\n", soon, ""},
+		{"a shell line that becomes another program", "!(trap : INT; echo up; sleep 60; exec sleep 60); echo on", "up\n", soon, ""},
 		{"script", "%%bash\necho up\nsleep 60\necho on", "up\n", soon, ""},
 		{"a cell that cleans up", "%%\nq := make(chan os.Signal, 1)\nsignal.Notify(q, os.Interrupt)\nfmt.Println(\"up\")\n<-q\nfmt.Println(\"bye\")", "up\n", soon, "bye\n"},
 		{"a cell that prints without end", "%%\nfmt.Println(\"up\")\nfor {\nfmt.Println(\"more\")\n}", "up\n", soon, "more\n"},
